@@ -1,0 +1,278 @@
+// Ranks are threads here, each with a store client and connections of its own, as if they were processes.
+#include "accordion/comm/c10d.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "accordion/base/error.h"
+#include "accordion/comm/communicator_contract.h"
+
+namespace accordion {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// Holds a port of the system's choice until released.
+class HeldPort {
+ public:
+  HeldPort() : descriptor_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(::bind(descriptor_, reinterpret_cast<sockaddr*>(&address), length), 0);
+    ::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &length);
+    number = ntohs(address.sin_port);
+  }
+  ~HeldPort() { ::close(descriptor_); }
+  void listen() { EXPECT_EQ(::listen(descriptor_, 5), 0); }
+
+  int number = 0;
+
+ private:
+  int descriptor_;
+};
+
+int free_port() {
+  return HeldPort().number;
+}
+
+Rendezvous local(int rank, int size, int port, milliseconds timeout = std::chrono::seconds(20)) {
+  return {.rank = rank, .size = size, .port = port, .timeout = timeout};
+}
+
+// Runs each body in a thread of its own and returns what each threw, or "".
+std::vector<std::string> run_all(const std::vector<std::function<void()>>& bodies) {
+  std::vector<std::string> errors(bodies.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < bodies.size(); ++i)
+    threads.emplace_back([&, i] {
+      try {
+        bodies[i]();
+      } catch (const Error& error) {
+        errors[i] = error.what();
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "not an accordion::Error: " << error.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+std::vector<std::string> run_groups(int ranks, const std::function<void(Group&)>& body,
+                                    milliseconds timeout = std::chrono::seconds(20)) {
+  const int port = free_port();
+  std::vector<std::function<void()>> bodies;
+  for (int r = 0; r < ranks; ++r)
+    bodies.push_back([=] {
+      Group group(local(r, ranks, port, timeout));
+      body(group);
+    });
+  return run_all(bodies);
+}
+
+void expect_no_errors(const std::vector<std::string>& errors) {
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class C10dContract : public testing::TestWithParam<int> {};
+
+TEST_P(C10dContract, Holds) {
+  expect_no_errors(run_groups(GetParam(), [](Group& group) {
+    for (const ContractCase& test : kContract) {
+      SCOPED_TRACE(test.name);
+      test.run(group.gradients());
+    }
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, C10dContract, testing::Range(1, 6));
+
+TEST(Group, GradientsAndControlWorkAtTheSameTime) {
+  expect_no_errors(run_groups(3, [](Group& group) {
+    std::thread gradients([&] { contract::calls_keep_their_order(group.gradients()); });
+    contract::calls_keep_their_order(group.control());
+    gradients.join();
+  }));
+}
+
+TEST(Group, StandsOnGroupsThatExist) {
+  expect_no_errors(run_groups(2, [](Group& first) {
+    Group second(first.control_group(), first.control_group());
+    EXPECT_EQ(&second.gradients(), &second.control());
+    EXPECT_EQ(second.rank(), first.rank());
+    contract::sum_adds_in_rank_order(second.gradients());
+  }));
+}
+
+TEST(Group, UsesTheInterfaceItIsGiven) {
+  const int port = free_port();
+  std::vector<std::function<void()>> bodies;
+  for (int r = 0; r < 2; ++r)
+    bodies.push_back([=] {
+      Rendezvous meeting = local(r, 2, port);
+      meeting.interface = "lo";
+      Group group(meeting);
+      contract::broadcast_comes_from_every_root(group.gradients());
+    });
+  expect_no_errors(run_all(bodies));
+}
+
+TEST(Group, SaysWhoDidNotCome) {
+  const int port = free_port();
+  const auto start = Clock::now();
+  const auto errors = run_all({[&] { Group(local(0, 4, port, milliseconds(1000))); },
+                               [&] { Group(local(1, 4, port, milliseconds(1000))); }});
+  EXPECT_LT(Clock::now() - start, milliseconds(3000));
+  EXPECT_EQ(errors[0], "rank 0: waited 1 s for 4 ranks at 127.0.0.1:" + std::to_string(port) +
+                           "; ranks 2, 3 did not come");
+  // Rank 0's store may go a moment earlier.
+  EXPECT_TRUE(contains(errors[1], "rank 1: ") && contains(errors[1], "ranks 2, 3 ")) << errors[1];
+}
+
+TEST(Group, SaysThatTheStoreDidNotCome) {
+  const int port = free_port();
+  const auto errors = run_all({[&] { Group(local(1, 2, port, milliseconds(1000))); }});
+  EXPECT_EQ(
+      errors[0],
+      "rank 1: waited 1 s for 127.0.0.1:" + std::to_string(port) +
+          ": Connection refused; MASTER_ADDR and MASTER_PORT must name the machine of rank 0 and a free "
+          "port there");
+}
+
+TEST(Group, SaysThatTheStoreDoesNotAnswer) {
+  HeldPort mute;
+  mute.listen();
+  const auto start = Clock::now();
+  const auto errors = run_all({[&] { Group(local(1, 2, mute.number, milliseconds(1000))); }});
+  EXPECT_LT(Clock::now() - start, milliseconds(4000));
+  EXPECT_TRUE(errors[0].starts_with("rank 1: the store at 127.0.0.1:" + std::to_string(mute.number) + ": "))
+      << errors[0];
+}
+
+TEST(Group, SaysThatThePortIsTaken) {
+  HeldPort other;
+  other.listen();
+  EXPECT_EQ(run_all({[&] { Group(local(0, 2, other.number, milliseconds(1000))); }})[0],
+            "rank 0: port " + std::to_string(other.number) +
+                " on 127.0.0.1 is taken; choose another with MASTER_PORT or --port");
+}
+
+TEST(Group, SaysThatTheHostDoesNotExist) {
+  for (int rank : {0, 1}) {
+    Rendezvous meeting = local(rank, 2, free_port(), milliseconds(1000));
+    meeting.address = "nowhere.invalid";
+    const std::string error = run_all({[&] { Group group(meeting); }})[0];
+    EXPECT_TRUE(
+        contains(error, "rank " + std::to_string(rank) + ": cannot find the host \"nowhere.invalid\""))
+        << error;
+  }
+}
+
+TEST(Group, SaysThatTwoProcessesHaveOneRank) {
+  const int port = free_port();
+  const auto errors = run_all({[&] { Group(local(0, 3, port, milliseconds(1000))); },
+                               [&] { Group(local(1, 3, port, milliseconds(1000))); },
+                               [&] { Group(local(1, 3, port, milliseconds(1000))); }});
+  EXPECT_TRUE(contains(errors[1] + errors[2], "rank 1: another process is rank 1 "))
+      << errors[1] << errors[2];
+}
+
+TEST(Group, SaysThatRanksCountDifferently) {
+  const int port = free_port();
+  const auto errors = run_all({[&] { Group(local(0, 2, port, milliseconds(1000))); },
+                               [&] { Group(local(1, 3, port, milliseconds(1000))); }});
+  EXPECT_EQ(errors[0], "rank 0: was started as one of 2 ranks, but rank 1 as one of 3");
+}
+
+TEST(Group, RefusesWhatCannotBe) {
+  auto refusal = [](Rendezvous meeting) {
+    try {
+      Group group(meeting);
+      return std::string();
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(refusal({.rank = 2, .size = 2}), "rendezvous: rank=2, expected [0, 2)");
+  EXPECT_EQ(refusal({.size = 0}), "rendezvous: size=0, expected at least 1");
+  EXPECT_EQ(refusal({.port = 70000}), "rendezvous: port=70000, expected [1, 65535]");
+  EXPECT_EQ(refusal({.timeout = milliseconds(0)}), "rendezvous: timeout=0 ms, expected above 0");
+  EXPECT_TRUE(refusal({.interface = "ether9"}).starts_with("rendezvous: unknown interface \"ether9\""));
+}
+
+// Rank 2 takes part once and goes; the others are in the middle of a large sum or broadcast.
+TEST(C10d, ARankThatLeavesIsNamedAtOnce) {
+  for (bool broadcast : {false, true}) {
+    const auto start = Clock::now();
+    const auto errors = run_groups(3, [&](Group& group) {
+      std::vector<float> values(1 << 20, 1.0f);
+      group.gradients().sum(std::span(values));
+      if (group.rank() == 2) return;
+      if (broadcast)
+        group.gradients().broadcast(std::as_writable_bytes(std::span(values)), 2);
+      else
+        group.gradients().sum(std::span(values));
+    });
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+    EXPECT_EQ(errors[2], "");
+    for (int r = 0; r < 2; ++r) {
+      const std::string& error = errors[static_cast<std::size_t>(r)];
+      EXPECT_TRUE(error.starts_with("rank " + std::to_string(r) +
+                                    (broadcast ? ": broadcasting 4194304 bytes from rank " : ": ")))
+          << error;
+      EXPECT_TRUE(contains(error, " rank ") && contains(error, "peer")) << error;
+    }
+  }
+}
+
+TEST(C10d, ARankThatHangsIsNamedAfterTheTimeout) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int released = 0;
+  const auto errors = run_groups(
+      3,
+      [&](Group& group) {
+        std::vector<float> values(100003, 1.0f);
+        group.gradients().sum(std::span(values));
+        if (group.rank() == 1) {
+          std::unique_lock lock(mutex);
+          EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(10), [&] { return released == 2; }));
+          return;
+        }
+        const auto start = Clock::now();
+        std::string message;
+        try {
+          group.gradients().sum(std::span(values));
+        } catch (const Error& error) {
+          message = error.what();
+        }
+        EXPECT_TRUE(contains(message, " rank 1: timed out waiting 1000ms")) << message;
+        EXPECT_LT(Clock::now() - start, milliseconds(3000));
+        // Stays until both know: otherwise the second might report the first's departure.
+        std::unique_lock lock(mutex);
+        ++released;
+        changed.notify_all();
+        changed.wait_for(lock, std::chrono::seconds(10), [&] { return released == 2; });
+      },
+      milliseconds(1000));
+  expect_no_errors(errors);
+}
+
+}  // namespace
+}  // namespace accordion

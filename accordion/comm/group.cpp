@@ -1,0 +1,235 @@
+// The rendezvous: everyone writes its name into a store, waits until all names are there, and compares notes;
+// only then does Gloo connect the ranks, which by itself would wait in silence for whoever is missing.
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <utility>
+#include <vector>
+
+#include "accordion/base/error.h"
+#include "accordion/base/names.h"
+#include "accordion/comm/c10d.h"
+#include "accordion/comm/c10d_compat.h"
+#include "accordion/comm/c10d_error.h"
+#include "accordion/comm/sockets.h"
+
+namespace accordion {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+
+class Meeting {
+ public:
+  explicit Meeting(const Rendezvous& plan) : plan_(plan), deadline_(Clock::now() + plan.timeout) { check(); }
+
+  // Finds the store and this machine's address on the way there.
+  StorePtr enter();
+
+  // Returns when all ranks have entered and agree.
+  void await_everyone(c10d::Store& store) const;
+
+  std::shared_ptr<gloo::transport::Device> device() const;
+  c10::intrusive_ptr<c10d::ProcessGroup> connect(
+      const StorePtr& store, const std::string& name,
+      const std::shared_ptr<gloo::transport::Device>& device) const;
+
+ private:
+  bool hosts() const { return plan_.rank == 0 && !plan_.store_elsewhere; }
+  std::string where() const { return plan_.address + ":" + std::to_string(plan_.port); }
+  std::string key(int rank) const { return "rank/" + std::to_string(rank); }
+  milliseconds time_left() const {
+    return std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline_ - Clock::now()));
+  }
+  void prepare_to_host() const;
+  std::string reach_store() const;
+  std::string missing(c10d::Store& store) const;
+  void compare_notes(c10d::Store& store) const;
+  void check() const;
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error("rank " + std::to_string(plan_.rank) + ": " + what);
+  }
+  std::string waited() const {
+    std::ostringstream text;
+    text << "waited " << std::chrono::duration<double>(plan_.timeout).count() << " s for ";
+    return text.str();
+  }
+
+  const Rendezvous& plan_;
+  const Deadline deadline_;
+  std::string local_address_ = "127.0.0.1";
+};
+
+void Meeting::check() const {
+  auto refuse = [](const std::string& what) { throw UsageError("rendezvous: " + what); };
+  if (plan_.size < 1) refuse("size=" + std::to_string(plan_.size) + ", expected at least 1");
+  if (plan_.rank < 0 || plan_.rank >= plan_.size)
+    refuse("rank=" + std::to_string(plan_.rank) + ", expected [0, " + std::to_string(plan_.size) + ")");
+  if (plan_.port < 1 || plan_.port > 65535)
+    refuse("port=" + std::to_string(plan_.port) + ", expected [1, 65535]");
+  if (plan_.timeout <= milliseconds(0))
+    refuse("timeout=" + std::to_string(plan_.timeout.count()) + " ms, expected above 0");
+  if (!plan_.interface.empty()) {
+    const std::vector<std::string> known = interface_names();
+    if (std::find(known.begin(), known.end(), plan_.interface) == known.end())
+      refuse(unknown_name("interface", plan_.interface, known));
+  }
+}
+
+// What the store would only say to the terminal, or after the whole timeout.
+void Meeting::prepare_to_host() const {
+  if (const std::string reason = why_not_listen(plan_.port); !reason.empty())
+    fail("port " + std::to_string(plan_.port) + " on " + plan_.address + " is " + reason +
+         "; choose another with MASTER_PORT or --port");
+  try {
+    require_host(plan_.address);
+  } catch (const Error& error) {
+    fail(error.what() + std::string("; MASTER_ADDR must name this machine"));
+  }
+}
+
+std::string Meeting::reach_store() const {
+  try {
+    return local_address_towards(plan_.address, plan_.port, deadline_);
+  } catch (const Error& error) {
+    fail(error.what() + std::string("; MASTER_ADDR and MASTER_PORT must name ") +
+         (plan_.store_elsewhere ? "the launcher's store" : "the machine of rank 0 and a free port there"));
+  }
+}
+
+StorePtr Meeting::enter() {
+  if (plan_.size == 1) return c10::make_intrusive<c10d::HashStore>();
+  if (hosts()) prepare_to_host();
+  try {
+    // A client waits here for rank 0 to come: the store's own attempts are a second apart.
+    if (!hosts()) local_address_ = reach_store();
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(plan_.port);
+    options.isServer = hosts();
+    options.numWorkers = static_cast<std::size_t>(plan_.size);
+    options.waitWorkers = false;
+    // The store counts in whole seconds.
+    options.timeout = std::chrono::ceil<std::chrono::seconds>(time_left());
+    compat::avoid_libuv(options);
+    auto tcp = c10::make_intrusive<c10d::TCPStore>(plan_.address, options);
+    if (hosts()) local_address_ = reach_store();
+    auto store = c10::make_intrusive<c10d::PrefixStore>(plan_.prefix, tcp);
+    // Answered at once by a living store, and the only call with a time limit, which then holds for the later
+    // ones.
+    store->set("hello", {});
+    store->wait({"hello"}, time_left());
+    if (store->add("seat/" + std::to_string(plan_.rank), 1) > 1)
+      fail("another process is rank " + std::to_string(plan_.rank) + " of the store at " + where());
+    const std::string note =
+        std::to_string(plan_.size) + " " + (plan_.interface.empty() ? local_address_ : plan_.interface);
+    store->set(key(plan_.rank), std::vector<std::uint8_t>(note.begin(), note.end()));
+    return store;
+  } catch (const Error&) {
+    throw;
+  } catch (...) {
+    fail("the store at " + where() + ": " + reason_of_current_exception());
+  }
+}
+
+std::string Meeting::missing(c10d::Store& store) const {
+  std::string list;
+  int count = 0;
+  for (int r = 0; r < plan_.size; ++r)
+    if (!store.check({key(r)})) {
+      list += (count++ ? ", " : "") + std::to_string(r);
+    }
+  return (count == 1 ? "rank " : "ranks ") + list;
+}
+
+void Meeting::await_everyone(c10d::Store& store) const {
+  if (plan_.size == 1) return;
+  const std::string everyone = std::to_string(plan_.size) + " ranks at " + where();
+  std::string absent;
+  try {
+    std::vector<std::string> keys;
+    for (int r = 0; r < plan_.size; ++r) keys.push_back(key(r));
+    while (!store.check(keys) && Clock::now() < deadline_) {
+      absent = missing(store);
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    if (store.check(keys)) return compare_notes(store);
+    absent = missing(store);
+  } catch (const Error&) {
+    throw;
+  } catch (...) {
+    fail("lost the store while waiting for " + everyone + "; " + absent + " had not come (" +
+         reason_of_current_exception() + ")");
+  }
+  fail(waited() + everyone + "; " + absent + " did not come");
+}
+
+// Two mistakes that would otherwise end in a silent wait.
+void Meeting::compare_notes(c10d::Store& store) const {
+  int theirs = 0;
+  for (int r = 0; r < plan_.size; ++r) {
+    const std::vector<std::uint8_t> bytes = store.get(key(r));
+    std::istringstream note(std::string(bytes.begin(), bytes.end()));
+    std::string address;
+    note >> theirs >> address;
+    if (theirs != plan_.size)
+      fail("was started as one of " + std::to_string(plan_.size) + " ranks, but rank " + std::to_string(r) +
+           " as one of " + std::to_string(theirs));
+    if (plan_.interface.empty() && is_loopback(address) != is_loopback(local_address_))
+      fail("would listen on " + local_address_ + " and rank " + std::to_string(r) + " on " + address +
+           ", which cannot reach each other; name the network with --interface");
+  }
+}
+
+std::shared_ptr<gloo::transport::Device> Meeting::device() const {
+  try {
+    return plan_.interface.empty() ? c10d::ProcessGroupGloo::createDeviceForHostname(local_address_)
+                                   : c10d::ProcessGroupGloo::createDeviceForInterface(plan_.interface);
+  } catch (...) {
+    fail("Gloo on " + (plan_.interface.empty() ? local_address_ : plan_.interface) + ": " +
+         reason_of_current_exception());
+  }
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> Meeting::connect(
+    const StorePtr& store, const std::string& name,
+    const std::shared_ptr<gloo::transport::Device>& device) const {
+  try {
+    auto options = c10d::ProcessGroupGloo::Options::create(plan_.timeout);
+    options->devices.push_back(device);
+    options->threads = 1;  // Only broadcasts use it, one at a time.
+    const StorePtr own = c10::make_intrusive<c10d::PrefixStore>(name, store);
+    auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(own, plan_.rank, plan_.size, options);
+    return compat::wrap(own, plan_.rank, plan_.size, gloo);
+  } catch (...) {
+    fail("connecting to " + std::to_string(plan_.size - 1) + " other ranks for " + name + ": " +
+         reason_of_current_exception());
+  }
+}
+
+}  // namespace
+
+Group::Group(const Rendezvous& plan) {
+  Meeting meeting(plan);
+  store_ = meeting.enter();
+  meeting.await_everyone(*store_);
+  const auto device = meeting.device();
+  gradients_ = std::make_shared<C10dCommunicator>(meeting.connect(store_, "gradients", device));
+  control_group_ = meeting.connect(store_, "control", device);
+  control_ = std::make_shared<C10dCommunicator>(control_group_);
+  // Nobody needs the store any more once all have come this far; until then rank 0 must not leave.
+  std::int8_t done = 0;
+  control_->sum(std::span(&done, 1));
+}
+
+Group::Group(c10::intrusive_ptr<c10d::ProcessGroup> gradients, c10::intrusive_ptr<c10d::ProcessGroup> control)
+    : control_group_(std::move(control)) {
+  control_ = std::make_shared<C10dCommunicator>(control_group_);
+  gradients_ =
+      gradients == control_group_ ? control_ : std::make_shared<C10dCommunicator>(std::move(gradients));
+}
+
+}  // namespace accordion

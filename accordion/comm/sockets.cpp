@@ -1,0 +1,156 @@
+#include "accordion/comm/sockets.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "accordion/base/error.h"
+
+namespace accordion {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+class Socket {
+ public:
+  explicit Socket(int family) : descriptor_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
+  ~Socket() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+Addresses resolve(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found))
+    throw Error("cannot find the host \"" + host + "\": " + ::gai_strerror(code));
+  return {found, &::freeaddrinfo};
+}
+
+std::string numeric(const sockaddr_storage& address, socklen_t length) {
+  char text[NI_MAXHOST] = "";
+  ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text, sizeof text, nullptr, 0,
+                NI_NUMERICHOST);
+  return text;
+}
+
+// Returns 0 or an errno, after at most `patience`.
+int connect_within(const Socket& socket, const addrinfo& address, milliseconds patience) {
+  ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
+  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  pollfd wait{.fd = socket.get(), .events = POLLOUT, .revents = 0};
+  const int ready = ::poll(&wait, 1, static_cast<int>(std::max<milliseconds::rep>(1, patience.count())));
+  if (ready < 0) return errno;
+  if (ready == 0) return ETIMEDOUT;
+  int result = 0;
+  socklen_t length = sizeof result;
+  ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &result, &length);
+  return result;
+}
+
+}  // namespace
+
+std::string why_not_listen(int port) {
+  // Both families at once, as the store will do it; IPv4 alone where there is no IPv6.
+  for (int family : {AF_INET6, AF_INET}) {
+    const Socket socket(family);
+    if (socket.get() < 0) continue;
+    const int on = 1, off = 0;
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_storage any{};
+    socklen_t length = sizeof(sockaddr_in);
+    if (family == AF_INET6) {
+      ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+      auto& address = reinterpret_cast<sockaddr_in6&>(any);
+      address.sin6_family = AF_INET6;
+      address.sin6_port = htons(static_cast<std::uint16_t>(port));
+      length = sizeof address;
+    } else {
+      auto& address = reinterpret_cast<sockaddr_in&>(any);
+      address.sin_family = AF_INET;
+      address.sin_port = htons(static_cast<std::uint16_t>(port));
+    }
+    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&any), length) == 0) return "";
+    if (errno == EADDRINUSE) return "taken";
+    if (errno == EACCES) return "not permitted";
+  }
+  return "";  // Whatever else is wrong, the store will say.
+}
+
+void require_host(const std::string& host) {
+  resolve(host, 1);
+}
+
+std::string local_address_towards(const std::string& host, int port, Deadline deadline) {
+  const auto start = Clock::now();
+  const Addresses addresses = resolve(host, port);
+  int left = 0;
+  for (const addrinfo* address = addresses.get(); address; address = address->ai_next) ++left;
+  for (const int count = left;; left = count) {
+    int reason = 0;
+    for (const addrinfo* address = addresses.get(); address; address = address->ai_next, --left) {
+      const Socket socket(address->ai_family);
+      // A share each, so that one address that swallows packets does not hide the next.
+      const auto patience = std::chrono::duration_cast<milliseconds>(deadline - Clock::now()) / left;
+      const int result = socket.get() < 0 ? errno : connect_within(socket, *address, patience);
+      if (result == 0) {
+        sockaddr_storage own{};
+        socklen_t length = sizeof own;
+        ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &length);
+        return numeric(own, length);
+      }
+      // That this machine has no IPv6 is not why the other end could not be reached.
+      if (reason == 0 || (result != EADDRNOTAVAIL && result != EAFNOSUPPORT)) reason = result;
+    }
+    constexpr milliseconds kPause{20};
+    if (Clock::now() + kPause >= deadline) {
+      std::ostringstream text;
+      text << "waited " << std::round(std::chrono::duration<double>(Clock::now() - start).count() * 10) / 10
+           << " s for " << host << ":" << port << ": " << std::strerror(reason);
+      throw Error(text.str());
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+bool is_loopback(const std::string& numeric_address) {
+  return numeric_address == "::1" || numeric_address.starts_with("127.") ||
+         numeric_address.starts_with("::ffff:127.");
+}
+
+std::vector<std::string> interface_names() {
+  std::vector<std::string> names;
+  const std::unique_ptr<struct if_nameindex, decltype(&::if_freenameindex)> list(::if_nameindex(),
+                                                                                 &::if_freenameindex);
+  for (const struct if_nameindex* entry = list.get(); entry && entry->if_index; ++entry)
+    names.emplace_back(entry->if_name);
+  return names;
+}
+
+}  // namespace accordion

@@ -1,0 +1,27 @@
+// The few questions about the network that a rank asks before it trusts a store or Gloo with it, whose own
+// answers come late or name neither host nor port.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace accordion {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+// What `port` of this machine is that nobody may listen on it, "taken" or "not permitted", or empty.
+std::string why_not_listen(int port);
+
+// Throws Error unless the name means an address.
+void require_host(const std::string& host);
+
+// Connects to host:port, trying again until `deadline`, and hangs up. Returns the numeric address of this
+// machine's end. Throws Error that names the host, the time and the system's last word.
+std::string local_address_towards(const std::string& host, int port, Deadline deadline);
+
+bool is_loopback(const std::string& numeric_address);
+
+std::vector<std::string> interface_names();
+
+}  // namespace accordion

@@ -1,0 +1,147 @@
+#include "accordion/data/dataset.h"
+
+#include <algorithm>
+
+#include "accordion/data/test_files.h"
+
+namespace accordion {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+class DatasetTest : public WithFolder {
+ protected:
+  static void write_idx(const fs::path& folder, std::uint32_t side = 28, std::uint64_t seed = 1) {
+    fs::create_directories(folder);
+    const std::size_t pixels = std::size_t{side} * side;
+    write_file(folder / "train-images-idx3-ubyte", idx_images(4, side, side, random_bytes(4 * pixels, seed)));
+    write_file(folder / "train-labels-idx1-ubyte", idx_labels(4, {1, 2, 3, 4}));
+    write_gzip(folder / "t10k-images-idx3-ubyte.gz",
+               idx_images(2, side, side, random_bytes(2 * pixels, seed + 1)));
+    write_gzip(folder / "t10k-labels-idx1-ubyte.gz", idx_labels(2, {5, 6}));
+  }
+  static void write_cifar10(const fs::path& folder) {
+    fs::create_directories(folder);
+    for (std::uint8_t i = 1; i <= 5; ++i)
+      write_file(folder / ("data_batch_" + std::to_string(i) + ".bin"), join({{i}, random_bytes(3072, i)}));
+    write_file(folder / "test_batch.bin", join({{9}, random_bytes(3072, 9)}));
+  }
+};
+
+TEST_F(DatasetTest, FindsTheFolderOrItsParentOrTheRoot) {
+  write_idx(file("here/mnist"));
+  EXPECT_EQ(load_dataset("mnist", file("here/mnist"), {}).train.labels, (Bytes{1, 2, 3, 4}));
+  EXPECT_EQ(load_dataset("mnist", file("here"), {}).test.labels, (Bytes{5, 6}));
+  EXPECT_EQ(load_dataset("mnist", {}, file("here")).train.size(), 4u);
+}
+
+TEST_F(DatasetTest, ANamedSubfolderComesFirst) {
+  write_idx(file("."), 28, 10);
+  write_idx(file("mnist"), 28, 20);
+  EXPECT_EQ(find_dataset("mnist", file("."), {}), file(".") / "mnist");
+  EXPECT_EQ(find_dataset("fashion-mnist", file("."), {}), file("."));
+}
+
+TEST_F(DatasetTest, AnExplicitFolderIsNotReplacedByTheDefault) {
+  write_idx(file("root/mnist"));
+  fs::create_directories(file("empty"));
+  EXPECT_THAT(message_of([&] { load_dataset("mnist", file("empty"), file("root")); }),
+              HasSubstr("not found"));
+  EXPECT_THAT(message_of<UsageError>([&] { load_dataset("mnist", file("none"), file("root")); }),
+              HasSubstr("data-dir=" + file("none").string()));
+}
+
+TEST_F(DatasetTest, Cifar10) {
+  write_cifar10(file("cifar-10-batches-bin"));
+  const Dataset data = load_dataset("cifar10", file("."), {});
+  EXPECT_EQ(data.name, "cifar10");
+  EXPECT_EQ(data.train.labels, (Bytes{1, 2, 3, 4, 5}));
+  EXPECT_EQ(data.test.labels, (Bytes{9}));
+  EXPECT_EQ(data.mean.size(), 3u);
+  EXPECT_EQ(data.deviation.size(), 3u);
+}
+
+TEST_F(DatasetTest, Cifar100) {
+  fs::create_directories(file("cifar100"));
+  write_file(file("cifar100/train.bin"), join({{1, 98}, random_bytes(3072, 1)}));
+  write_file(file("cifar100/test.bin"), join({{2, 97}, random_bytes(3072, 2)}));
+  const Dataset data = load_dataset("cifar100", {}, file("."));
+  EXPECT_EQ(data.train.labels, Bytes{98});
+  EXPECT_EQ(data.test.labels, Bytes{97});
+}
+
+TEST_F(DatasetTest, MissingSaysWhereItLookedAndHowToGetIt) {
+  EXPECT_THAT(
+      message_of([&] { load_dataset("cifar10", {}, file("root")); }),
+      AllOf(HasSubstr(file("root/cifar10").string()), HasSubstr("To get it: accordion data cifar10")));
+  EXPECT_THAT(message_of([&] { load_dataset("cifar100", {}, file("root")); }),
+              AllOf(HasSubstr(file("root/cifar100").string()), HasSubstr("train.bin and test.bin")));
+  EXPECT_THAT(message_of([&] { load_dataset("fashion-mnist", file("."), {}); }),
+              HasSubstr("apt-get install dataset-fashion-mnist"));
+  EXPECT_THAT(message_of([&] { load_dataset("mnist", {}, {}); }), HasSubstr("none was given"));
+}
+
+TEST_F(DatasetTest, NamesTheFileThatIsMissing) {
+  write_cifar10(file("cifar10"));
+  fs::remove(file("cifar10/data_batch_4.bin"));
+  EXPECT_THAT(message_of([&] { load_dataset("cifar10", {}, file(".")); }),
+              HasSubstr("which lacks data_batch_4.bin"));
+}
+
+TEST_F(DatasetTest, WrongImageSize) {
+  write_idx(file("mnist"), 14);
+  EXPECT_THAT(message_of([&] { load_dataset("mnist", file("."), {}); }),
+              HasSubstr("14 x 14, expected 28 x 28"));
+}
+
+TEST_F(DatasetTest, UnknownName) {
+  EXPECT_THAT(message_of<UsageError>([&] { load_dataset("cifar11", {}, {}); }),
+              HasSubstr("did you mean \"cifar10\"?"));
+}
+
+TEST(DataRoot, ComesFromTheVariables) {
+  EXPECT_EQ(default_data_root("/data", "/home/me"), "/data");
+  EXPECT_EQ(default_data_root(nullptr, "/home/me"), "/home/me/.cache/accordion");
+  EXPECT_EQ(default_data_root("", "/home/me"), "/home/me/.cache/accordion");
+  EXPECT_EQ(default_data_root(nullptr, nullptr), "");
+}
+
+TEST_F(DatasetTest, FingerprintSeesEveryPart) {
+  write_cifar10(file("cifar10"));
+  const Dataset data = load_dataset("cifar10", {}, file("."));
+  EXPECT_EQ(fingerprint(data), fingerprint(load_dataset("cifar10", {}, file("."))));
+  std::vector<Dataset> others(8, data);
+  others[0].train.pixels.front() ^= 1;
+  others[1].train.pixels.back() ^= 1;
+  others[2].train.labels[2] ^= 1;
+  others[3].test.pixels[1000] ^= 128;
+  others[4].test.labels[0] ^= 1;
+  others[5].mean[1] += 0.001f;
+  others[6].deviation[2] += 0.001f;
+  std::swap(others[7].train, others[7].test);
+  for (const Dataset& other : others) EXPECT_NE(fingerprint(other), fingerprint(data)) << &other - &others[0];
+}
+
+TEST(FashionMnist, IsWholeAndBalanced) {
+  const fs::path folder = "/usr/share/datasets/fashion-mnist";
+  if (!fs::exists(folder)) GTEST_SKIP() << "needs the Debian package dataset-fashion-mnist";
+  const Dataset data = load_dataset("fashion-mnist", {}, {});
+  ASSERT_EQ(data.train.size(), 60000u);
+  ASSERT_EQ(data.test.size(), 10000u);
+  const auto per_class = [](const Images& images) {
+    std::vector<int> counts(10);
+    for (std::uint8_t label : images.labels) ++counts[label];
+    return counts;
+  };
+  EXPECT_THAT(per_class(data.train), Each(6000));
+  EXPECT_THAT(per_class(data.test), Each(1000));
+  double sum = 0;
+  for (std::uint8_t pixel : data.train.pixels) sum += pixel;
+  EXPECT_NEAR(sum / 255 / static_cast<double>(data.train.pixels.size()), data.mean[0], 1e-4);
+}
+
+}  // namespace
+}  // namespace accordion

@@ -1,0 +1,158 @@
+#include "accordion/ddp/ddp.h"
+
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include <sstream>
+#include <unordered_set>
+
+#include "accordion/base/error.h"
+#include "accordion/ddp/hook.h"
+#include "accordion/exchange/agreement.h"
+
+namespace accordion {
+namespace {
+
+using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
+
+// In registration order, each once: tied weights carry several names.
+NamedTensors trainable(torch::nn::Module& module) {
+  NamedTensors result;
+  std::unordered_set<const c10::TensorImpl*> seen;
+  for (const auto& item : module.named_parameters()) {
+    const torch::Tensor& tensor = item.value();
+    if (!tensor.requires_grad() || !seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
+    if (!tensor.device().is_cpu())
+      throw UsageError("parameter " + item.key() + " is on " + tensor.device().str() + ", expected the CPU");
+    if (tensor.scalar_type() != torch::kFloat && tensor.scalar_type() != torch::kDouble)
+      throw UsageError("parameter " + item.key() + " is of type " + c10::toString(tensor.scalar_type()) +
+                       ", expected Float or Double");
+    result.emplace_back(item.key(), tensor);
+  }
+  if (result.empty()) throw UsageError("the module has no parameter that needs a gradient");
+  return result;
+}
+
+std::vector<TensorInfo> describe(torch::nn::Module& module) {
+  std::vector<TensorInfo> tensors;
+  for (const auto& [name, tensor] : trainable(module)) tensors.push_back({name, tensor.sizes().vec()});
+  return tensors;
+}
+
+Claim model_claim(torch::nn::Module& module) {
+  std::ostringstream text;
+  for (const auto& item : module.named_parameters())
+    text << item.key() << ' ' << item.value().sizes() << ' ' << item.value().scalar_type() << '\n';
+  for (const auto& item : module.named_buffers()) text << item.key() << ' ' << item.value().sizes() << '\n';
+  return {"model", text.str()};
+}
+
+std::span<std::byte> bytes_of(torch::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
+}
+
+}  // namespace
+
+DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions options)
+    : module_(module),
+      control_(group.control()),
+      options_(options),
+      exchange_(group.gradients(), describe(module), options.track_norms && group.control().rank() == 0),
+      thread_(exchange_) {
+  const Claim claims[] = {model_claim(module)};
+  require_agreement(control_, claims);
+  std::unordered_map<size_t, std::string> index_names;
+  for (const auto& [name, tensor] : trainable(module)) {
+    index_names[names_.size()] = name;
+    names_.push_back(name);
+    parameters_.push_back(tensor);
+  }
+  broadcast(module.parameters());
+  sync_buffers();
+
+  if (!options_.find_unused_parameters) {
+    got_gradient_.assign(parameters_.size(), false);
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      gradient_hooks_.push_back(
+          parameters_[i].register_hook([this, i](const torch::Tensor&) { got_gradient_[i] = true; }));
+  }
+
+  const std::vector<bool> sparse(parameters_.size(), false);
+  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
+      parameters_, {options_.first_bucket_bytes, options_.bucket_bytes}, sparse);
+  // Backward reaches the last layers first.
+  std::reverse(buckets.begin(), buckets.end());
+  std::reverse(limits.begin(), limits.end());
+  reducer_ = std::make_shared<c10d::Reducer>(
+      parameters_, std::move(buckets), std::move(limits), group.control_group(), sparse,
+      static_cast<std::int64_t>(options_.bucket_bytes), options_.find_unused_parameters,
+      options_.gradient_as_bucket_view, std::move(index_names), static_cast<std::int64_t>(options_.first_bucket_bytes));
+  reducer_->register_comm_hook(std::make_unique<BucketHook>(thread_, parameters_));
+}
+
+DataParallel::~DataParallel() {
+  for (std::size_t i = 0; i < gradient_hooks_.size(); ++i) parameters_[i].remove_hook(gradient_hooks_[i]);
+}
+
+void DataParallel::set_batch(std::int64_t local_samples, std::int64_t global_samples) {
+  if (local_samples < 0 || global_samples < 1 || local_samples > global_samples)
+    throw UsageError("set_batch: " + std::to_string(local_samples) + " of " + std::to_string(global_samples) +
+                     " samples, expected 0 <= local <= global and at least 1 global");
+  exchange_.set_weight(static_cast<double>(local_samples) * control_.size() / static_cast<double>(global_samples));
+}
+
+void DataParallel::set_batch(std::int64_t local_samples) {
+  std::int64_t global_samples = local_samples;
+  control_.sum(std::span(&global_samples, 1));
+  set_batch(local_samples, global_samples);
+}
+
+void DataParallel::before_forward() {
+  if (!torch::GradMode::is_enabled()) return;
+  check_complete();
+  if (sync_) reducer_->prepare_for_forward();
+  reducer_->rebuild_buckets();
+}
+
+void DataParallel::expect_backward(const std::vector<torch::Tensor>& outputs) {
+  if (!torch::GradMode::is_enabled() || !sync_) return;
+  std::fill(got_gradient_.begin(), got_gradient_.end(), false);
+  reducer_->prepare_for_backward(outputs);
+  awaiting_backward_ = true;
+}
+
+void DataParallel::backward(const torch::Tensor& loss) {
+  loss.backward();
+  check_complete();
+}
+
+// Without the search for unused parameters, a parameter without a gradient leaves its bucket unsent and the replicas
+// apart.
+void DataParallel::check_complete() {
+  if (!std::exchange(awaiting_backward_, false) || got_gradient_.empty()) return;
+  std::string missing;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    if (!got_gradient_[i]) missing += (count++ ? ", " : "") + names_[i];
+  if (count == names_.size()) return;  // A forward without a backward is no mistake.
+  if (count > 0)
+    throw Error("rank " + std::to_string(control_.rank()) + ": backward gave no gradient to " + missing +
+                "; set find_unused_parameters, or take them out of the model");
+}
+
+void DataParallel::zero_grad() {
+  for (torch::Tensor& parameter : parameters_)
+    if (parameter.grad().defined()) parameter.mutable_grad().zero_();
+}
+
+void DataParallel::broadcast(std::vector<torch::Tensor> tensors) {
+  torch::NoGradGuard no_grad;
+  for (torch::Tensor& tensor : tensors) {
+    torch::Tensor dense = tensor.contiguous();
+    control_.broadcast(bytes_of(dense), 0);
+    if (!dense.is_alias_of(tensor)) tensor.copy_(dense);
+  }
+}
+
+void DataParallel::sync_buffers() { broadcast(module_.buffers()); }
+
+}  // namespace accordion

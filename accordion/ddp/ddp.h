@@ -1,0 +1,180 @@
+// DistributedDataParallel for C++: every rank trains a replica on its own samples, and after each backward all replicas
+// hold the same gradient, the mean over the samples of all ranks. Buckets of gradients travel while backward goes on.
+//
+//   accordion::Group group(rendezvous);
+//   accordion::DistributedDataParallel ddp(net, group);          // net: std::shared_ptr<Net> or a ModuleHolder
+//   for (auto& [input, target] : batches) {
+//     optimizer.zero_grad();
+//     ddp.set_batch(input.size(0), global_samples);              // only where ranks have different numbers of samples
+//     ddp.backward(loss(ddp.forward(input), target));
+//     optimizer.step();
+//   }
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "accordion/comm/c10d.h"
+#include "accordion/ddp/communication_thread.h"
+
+namespace c10d {
+class Reducer;
+}
+
+namespace accordion {
+
+struct DdpOptions {
+  std::size_t bucket_bytes = 25 << 20;
+  std::size_t first_bucket_bytes = 1 << 20;  // Small, so that communication starts early.
+  // Search the graph for parameters that this step does not use. Without it, such a parameter is an error.
+  bool find_unused_parameters = false;
+  // Gradients are views into the buckets: saves a copy each way, but optimizer.zero_grad() then throws; use
+  // DistributedDataParallel::zero_grad().
+  bool gradient_as_bucket_view = false;
+  // Keep each tensor's norm of the epoch's summed gradients on rank 0.
+  bool track_norms = false;
+};
+
+// Everything that does not depend on the signature of forward.
+class DataParallel {
+ public:
+  DataParallel(torch::nn::Module& module, Group& group, DdpOptions options);
+  ~DataParallel();
+  DataParallel(const DataParallel&) = delete;
+  DataParallel& operator=(const DataParallel&) = delete;
+
+  // Weighs this rank's gradient, a mean over `local_samples`, by its share of `global_samples`. Holds until changed.
+  // A rank without samples says 0; its gradient must still be finite.
+  void set_batch(std::int64_t local_samples, std::int64_t global_samples);
+
+  // The same where the global number is not known: costs one small collective.
+  void set_batch(std::int64_t local_samples);
+
+  // loss.backward(), and an Error that names the parameters which got no gradient. A plain loss.backward() works too;
+  // then the next forward reports them.
+  void backward(const torch::Tensor& loss);
+
+  // While the returned object lives, backward only accumulates: for all but the last of a step's micro-batches.
+  class [[nodiscard]] NoSync {
+   public:
+    explicit NoSync(DataParallel& ddp) : ddp_(ddp), before_(std::exchange(ddp.sync_, false)) {}
+    ~NoSync() { ddp_.sync_ = before_; }
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    DataParallel& ddp_;
+    bool before_;
+  };
+  NoSync no_sync() { return NoSync(*this); }
+
+  // Zeroes gradients in place, which also suits gradients that are views into buckets.
+  void zero_grad();
+
+  // Gives every rank rank 0's buffers (running means of BatchNorm): before an evaluation or a checkpoint.
+  void sync_buffers();
+
+  const std::vector<TensorInfo>& tensors() const { return exchange_.tensors(); }
+  EpochStats take_epoch_stats() { return exchange_.take_epoch_stats(); }
+  Overlap take_overlap() { return thread_.take_overlap(); }
+
+ protected:
+  void before_forward();
+  template <class Output>
+  void after_forward(const Output& output);
+
+ private:
+  void expect_backward(const std::vector<torch::Tensor>& outputs);
+  void broadcast(std::vector<torch::Tensor> tensors);
+  void check_complete();
+
+  torch::nn::Module& module_;
+  Communicator& control_;
+  DdpOptions options_;
+  std::vector<std::string> names_;
+  std::vector<torch::Tensor> parameters_;
+  std::vector<char> got_gradient_;  // Since the last forward; kept only where unused parameters are errors.
+  std::vector<unsigned> gradient_hooks_;
+  bool sync_ = true;
+  bool awaiting_backward_ = false;
+  Exchange exchange_;
+  CommunicationThread thread_;
+  std::shared_ptr<c10d::Reducer> reducer_;
+};
+
+// The tensors in what forward returned, for the search of unused parameters.
+inline void collect_tensors(const torch::Tensor& tensor, std::vector<torch::Tensor>& found) { found.push_back(tensor); }
+template <class Item>
+void collect_tensors(const std::vector<Item>& items, std::vector<torch::Tensor>& found) {
+  for (const Item& item : items) collect_tensors(item, found);
+}
+template <class... Items>
+void collect_tensors(const std::tuple<Items...>& items, std::vector<torch::Tensor>& found) {
+  std::apply([&](const auto&... item) { (collect_tensors(item, found), ...); }, items);
+}
+template <class A, class B>
+void collect_tensors(const std::pair<A, B>& items, std::vector<torch::Tensor>& found) {
+  collect_tensors(items.first, found);
+  collect_tensors(items.second, found);
+}
+
+template <class Output>
+void DataParallel::after_forward(const Output& output) {
+  std::vector<torch::Tensor> tensors;
+  if (options_.find_unused_parameters) collect_tensors(output, tensors);
+  expect_backward(tensors);
+}
+
+template <class Module>
+class DistributedDataParallel : public DataParallel {
+ public:
+  // Throws on every rank when the ranks' models differ.
+  DistributedDataParallel(std::shared_ptr<Module> module, Group& group, DdpOptions options = {})
+      : DataParallel(*module, group, options), module_(std::move(module)) {}
+  DistributedDataParallel(const torch::nn::ModuleHolder<Module>& module, Group& group, DdpOptions options = {})
+      : DistributedDataParallel(module.ptr(), group, options) {}
+
+  // Takes what the module's own forward takes.
+  template <class... Arguments>
+  auto forward(Arguments&&... arguments) {
+    before_forward();
+    auto output = module_->forward(std::forward<Arguments>(arguments)...);
+    after_forward(output);
+    return output;
+  }
+
+  Module& module() { return *module_; }
+  Module* operator->() { return module_.get(); }
+
+ private:
+  std::shared_ptr<Module> module_;
+};
+
+template <class Contained>
+DistributedDataParallel(const torch::nn::ModuleHolder<Contained>&, Group&, DdpOptions = {})
+    -> DistributedDataParallel<Contained>;
+
+// A module whose type is not known here; forward names its result: ddp.forward<torch::Tensor>(input).
+template <>
+class DistributedDataParallel<torch::nn::AnyModule> : public DataParallel {
+ public:
+  DistributedDataParallel(torch::nn::AnyModule module, Group& group, DdpOptions options = {})
+      : DataParallel(*module.ptr(), group, options), module_(std::move(module)) {}
+
+  template <class Output = torch::Tensor, class... Arguments>
+  Output forward(Arguments&&... arguments) {
+    before_forward();
+    Output output = module_.forward<Output>(std::forward<Arguments>(arguments)...);
+    after_forward(output);
+    return output;
+  }
+
+ private:
+  torch::nn::AnyModule module_;
+};
+
+}  // namespace accordion

@@ -1,0 +1,330 @@
+// Ranks are threads with process groups of their own, connected over loopback as processes would be.
+#include "accordion/ddp/ddp.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "accordion/base/error.h"
+#include "accordion/launch/free_port.h"
+
+namespace accordion {
+namespace {
+
+using torch::Tensor;
+
+void run_ranks(int ranks, const std::function<void(Group&)>& body) {
+  const int port = free_port();
+  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        Group group({.rank = rank, .size = ranks, .port = port, .timeout = std::chrono::seconds(20)});
+        body(group);
+      } catch (...) {
+        failures[static_cast<std::size_t>(rank)] = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
+// Convolution, bias, a tensor that is used twice: no BatchNorm, whose statistics are of one rank's batch.
+struct NetImpl : torch::nn::Module {
+  NetImpl() {
+    conv = register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 5, 3)));
+    hidden = register_module("hidden", torch::nn::Linear(5 * 6 * 6, 17));
+    again = register_module("again", torch::nn::Linear(17, 17));
+    out = register_module("out", torch::nn::Linear(17, 3));
+  }
+  Tensor forward(Tensor x) {
+    x = hidden(conv(x).tanh().flatten(1)).tanh();
+    return out(again(again(x).tanh()).tanh());
+  }
+  torch::nn::Conv2d conv{nullptr};
+  torch::nn::Linear hidden{nullptr}, again{nullptr}, out{nullptr};
+};
+TORCH_MODULE(Net);
+
+Net make_net(std::uint64_t seed, torch::Dtype dtype) {
+  torch::manual_seed(seed);
+  Net net;
+  net->to(dtype);
+  return net;
+}
+
+// The generator is shared by the threads of one process, so everything random is made up front.
+struct Problem {
+  Tensor images, labels;
+  Problem(std::int64_t samples, torch::Dtype dtype) {
+    torch::manual_seed(7);
+    images = torch::randn({samples, 2, 8, 8}, dtype);
+    labels = torch::randint(3, {samples}, torch::kLong);
+  }
+};
+
+Tensor loss_of(const Tensor& scores, const Tensor& labels) {
+  return torch::nn::functional::cross_entropy(scores, labels);
+}
+
+std::vector<Tensor> gradients(torch::nn::Module& module) {
+  std::vector<Tensor> result;
+  for (const Tensor& parameter : module.parameters()) result.push_back(parameter.grad().clone());
+  return result;
+}
+
+double largest_difference(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, (a[i] - b[i]).abs().max().item<double>() / b[i].abs().max().item<double>());
+  return largest;
+}
+
+constexpr std::size_t kTinyBuckets = 512;
+
+TEST(Ddp, GradientsEqualThoseOfOneProcessOnTheUnion) {
+  struct Case {
+    std::vector<std::int64_t> samples;  // per rank
+    DdpOptions options;
+  };
+  const DdpOptions tiny{.bucket_bytes = kTinyBuckets, .first_bucket_bytes = kTinyBuckets};
+  const DdpOptions views{.bucket_bytes = kTinyBuckets, .gradient_as_bucket_view = true};
+  const Case cases[] = {{{6}, {}},          {{4, 4}, tiny},          {{7, 2}, {}},
+                        {{5, 1, 3}, tiny},  {{3, 0, 4, 1}, views},   {{2, 2, 2, 2, 1}, tiny},
+                        {{1, 5}, {.bucket_bytes = kTinyBuckets, .find_unused_parameters = true}}};
+  for (const Case& c : cases) {
+    const auto ranks = static_cast<int>(c.samples.size());
+    const std::int64_t total = std::accumulate(c.samples.begin(), c.samples.end(), std::int64_t{0});
+    const Problem problem(total, torch::kDouble);
+    Net alone = make_net(1, torch::kDouble);
+    loss_of(alone(problem.images), problem.labels).backward();
+    const auto expected = gradients(*alone);
+    std::vector<Net> nets;
+    for (int rank = 0; rank < ranks; ++rank) nets.push_back(make_net(1, torch::kDouble));
+
+    run_ranks(ranks, [&](Group& group) {
+      const auto r = static_cast<std::size_t>(group.rank());
+      DistributedDataParallel ddp(nets[r], group, c.options);
+      std::int64_t begin = 0;
+      for (std::size_t before = 0; before < r; ++before) begin += c.samples[before];
+      const std::int64_t mine = c.samples[r], used = std::max<std::int64_t>(mine, 1);
+      begin = std::min(begin, total - used);
+      // Buckets are rebuilt after the first step; nothing may change.
+      for (int step = 0; step < 3; ++step) {
+        ddp.zero_grad();
+        if (step == 1)
+          ddp.set_batch(mine);
+        else
+          ddp.set_batch(mine, total);
+        ddp.backward(loss_of(ddp.forward(problem.images.narrow(0, begin, used)),
+                             problem.labels.narrow(0, begin, used)));
+        EXPECT_LT(largest_difference(gradients(*nets[r]), expected), 1e-12) << "ranks " << ranks << " step " << step;
+      }
+    });
+  }
+}
+
+TEST(Ddp, AccumulatesUnderNoSyncAndSendsOnce) {
+  const Problem problem(12, torch::kDouble);
+  Net alone = make_net(1, torch::kDouble);
+  loss_of(alone(problem.images), problem.labels).backward();
+  const auto expected = gradients(*alone);
+  std::vector<Net> nets = {make_net(1, torch::kDouble), make_net(1, torch::kDouble)};
+  run_ranks(2, [&](Group& group) {
+    Net net = nets[static_cast<std::size_t>(group.rank())];
+    DistributedDataParallel ddp(net, group, {.gradient_as_bucket_view = true});
+    for (int step = 0; step < 3; ++step) {
+      ddp.zero_grad();
+      for (int micro = 0; micro < 3; ++micro) {
+        const std::int64_t begin = group.rank() * 6 + micro * 2;
+        const auto loss = [&] {
+          return loss_of(ddp.forward(problem.images.narrow(0, begin, 2)), problem.labels.narrow(0, begin, 2)) / 3;
+        };
+        if (micro < 2) {
+          const auto quiet = ddp.no_sync();
+          ddp.backward(loss());
+        } else {
+          ddp.backward(loss());
+        }
+      }
+      EXPECT_LT(largest_difference(gradients(*net), expected), 1e-12) << step;
+    }
+    EXPECT_EQ(ddp.take_epoch_stats().steps, 3);
+  });
+}
+
+TEST(Ddp, RanksStartFromRankZerosWeightsAndBuffers) {
+  std::vector<torch::nn::Sequential> nets;
+  for (std::uint64_t seed : {1, 2, 3}) {
+    torch::manual_seed(seed);
+    nets.emplace_back(torch::nn::Linear(4, 3), torch::nn::BatchNorm1d(3));
+    nets.back()->buffers()[0].fill_(static_cast<double>(seed));
+  }
+  run_ranks(3, [&](Group& group) {
+    DistributedDataParallel ddp(nets[static_cast<std::size_t>(group.rank())], group);
+  });
+  for (int rank : {1, 2}) {
+    const auto r = static_cast<std::size_t>(rank);
+    for (std::size_t i = 0; i < nets[0]->parameters().size(); ++i)
+      EXPECT_TRUE(torch::equal(nets[0]->parameters()[i], nets[r]->parameters()[i]));
+    for (std::size_t i = 0; i < nets[0]->buffers().size(); ++i)
+      EXPECT_TRUE(torch::equal(nets[0]->buffers()[i], nets[r]->buffers()[i]));
+  }
+}
+
+// Trains for a few steps and returns rank 0's parameters and norms.
+std::pair<std::vector<Tensor>, std::vector<double>> train(DdpOptions options, int ranks) {
+  const Problem problem(8 * ranks, torch::kFloat);
+  std::vector<Net> nets;
+  for (int rank = 0; rank < ranks; ++rank) nets.push_back(make_net(5, torch::kFloat));
+  std::vector<double> norms;
+  options.track_norms = true;
+  run_ranks(ranks, [&](Group& group) {
+    Net net = nets[static_cast<std::size_t>(group.rank())];
+    DistributedDataParallel ddp(net, group, options);
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    for (int step = 0; step < 6; ++step) {
+      ddp.zero_grad();
+      const std::int64_t begin = 8 * group.rank();
+      ddp.backward(loss_of(ddp.forward(problem.images.narrow(0, begin, 8)), problem.labels.narrow(0, begin, 8)));
+      optimizer.step();
+    }
+    if (group.rank() == 0) norms = ddp.take_epoch_stats().norms;
+  });
+  for (int rank = 1; rank < ranks; ++rank)
+    for (std::size_t i = 0; i < nets[0]->parameters().size(); ++i)
+      EXPECT_TRUE(torch::equal(nets[0]->parameters()[i], nets[static_cast<std::size_t>(rank)]->parameters()[i]))
+          << "replicas differ";
+  return {nets[0]->parameters(), norms};
+}
+
+TEST(Ddp, IsBitIdenticalFromRunToRunAndWhateverTheBuckets) {
+  const auto [first, norms] = train({}, 4);
+  EXPECT_EQ(norms.size(), first.size());
+  for (const DdpOptions& options :
+       {DdpOptions{}, DdpOptions{.bucket_bytes = kTinyBuckets, .first_bucket_bytes = 64},
+        DdpOptions{.bucket_bytes = kTinyBuckets, .gradient_as_bucket_view = true}}) {
+    const auto [again, norms_again] = train(options, 4);
+    for (std::size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(torch::equal(first[i], again[i])) << i;
+    EXPECT_EQ(norms, norms_again) << "state belongs to parameters, not to buckets";
+  }
+}
+
+struct Branches : torch::nn::Module {
+  Branches() {
+    left = register_module("left", torch::nn::Linear(4, 2));
+    right = register_module("right", torch::nn::Linear(4, 2));
+    third = register_module("third", torch::nn::Linear(4, 2));
+  }
+  std::pair<Tensor, Tensor> forward(Tensor x, bool use_right) {
+    return {left(x), use_right ? right(x) : left(x)};
+  }
+  torch::nn::Linear left{nullptr}, right{nullptr}, third{nullptr};
+};
+
+TEST(Ddp, NamesParametersWithoutAGradient) {
+  run_ranks(2, [&](Group& group) {
+    DistributedDataParallel ddp(std::make_shared<Branches>(), group);
+    const auto [a, b] = ddp.forward(torch::ones({3, 4}), false);
+    try {
+      ddp.backward((a + b).sum());
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()),
+                "rank " + std::to_string(group.rank()) +
+                    ": backward gave no gradient to right.weight, right.bias, third.weight, third.bias; set "
+                    "find_unused_parameters, or take them out of the model");
+    }
+  });
+}
+
+TEST(Ddp, PlainBackwardIsCheckedByTheNextForward) {
+  run_ranks(2, [&](Group& group) {
+    DistributedDataParallel ddp(std::make_shared<Branches>(), group);
+    const auto [a, b] = ddp.forward(torch::ones({3, 4}), false);
+    (a + b).sum().backward();
+    EXPECT_THROW(ddp.forward(torch::ones({3, 4}), true), Error);
+  });
+}
+
+TEST(Ddp, FindsUnusedParametersAlsoWhenOnlySomeRanksUseThem) {
+  std::vector<std::shared_ptr<Branches>> nets = {std::make_shared<Branches>(), std::make_shared<Branches>()};
+  run_ranks(2, [&](Group& group) {
+    auto net = nets[static_cast<std::size_t>(group.rank())];
+    DistributedDataParallel ddp(net, group, {.find_unused_parameters = true});
+    for (int step = 0; step < 3; ++step) {
+      ddp.zero_grad();
+      const auto [a, b] = ddp.forward(torch::ones({3, 4}), group.rank() == 1);
+      ddp.backward((a + b).sum());
+      // Rank 0 sends nothing for `right`, rank 1 sends 3: the mean is 1.5. Each rank's `left` differs.
+      EXPECT_EQ(net->right->bias.grad()[0].item<float>(), 1.5f);
+      EXPECT_EQ(net->left->bias.grad()[0].item<float>(), (6 + 3) / 2.0f);
+      EXPECT_TRUE(!net->third->bias.grad().defined() || net->third->bias.grad().abs().max().item<float>() == 0);
+    }
+  });
+}
+
+TEST(Ddp, WrapsAModuleOfUnknownType) {
+  run_ranks(2, [&](Group& group) {
+    torch::nn::AnyModule any(torch::nn::Linear(4, 2));
+    DistributedDataParallel<torch::nn::AnyModule> ddp(any, group);
+    ddp.backward(ddp.forward(torch::ones({3, 4}) * (group.rank() + 1)).sum());
+    EXPECT_EQ(any.ptr()->parameters()[0].grad()[0][0].item<float>(), 4.5f);
+  });
+}
+
+TEST(Ddp, RefusesModelsThatDiffer) {
+  run_ranks(3, [&](Group& group) {
+    torch::nn::Linear net(4, group.rank() == 1 ? 3 : 2);
+    try {
+      DistributedDataParallel ddp(net, group);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(), "rank 1 differs from rank 0 in its model: weight [3, 4] Float against weight [2, 4] Float");
+    }
+  });
+}
+
+TEST(Ddp, RefusesWhatItCannotTrain) {
+  run_ranks(1, [&](Group& group) {
+    torch::nn::Linear half(4, 2);
+    half->to(torch::kHalf);
+    EXPECT_THROW(DistributedDataParallel(half, group), UsageError);
+    torch::nn::Linear frozen(4, 2);
+    for (Tensor& parameter : frozen->parameters()) parameter.requires_grad_(false);
+    EXPECT_THROW(DistributedDataParallel(frozen, group), UsageError);
+    torch::nn::Linear net(4, 2);
+    DistributedDataParallel ddp(net, group);
+    EXPECT_THROW(ddp.set_batch(3, 2), UsageError);
+    EXPECT_THROW(ddp.set_batch(0, 0), UsageError);
+  });
+}
+
+TEST(Ddp, APeerThatLeavesIsAnErrorOutOfBackward) {
+  run_ranks(2, [&](Group& group) {
+    torch::nn::Linear net(64, 64);
+    DistributedDataParallel ddp(net, group);
+    ddp.backward(ddp.forward(torch::ones({3, 64})).sum());
+    if (group.rank() == 1) return;
+    EXPECT_THROW(ddp.backward(ddp.forward(torch::ones({3, 64})).sum()), std::exception);
+  });
+}
+
+TEST(Ddp, ForwardWithoutGradientsIsLeftAlone) {
+  run_ranks(2, [&](Group& group) {
+    torch::nn::Linear net(4, 2);
+    DistributedDataParallel ddp(net, group);
+    {
+      torch::NoGradGuard no_grad;
+      if (group.rank() == 0) ddp.forward(torch::ones({3, 4}));  // Ranks need not evaluate alike.
+    }
+    ddp.backward(ddp.forward(torch::ones({3, 4})).sum());
+    EXPECT_EQ(ddp.take_epoch_stats().steps, 1);
+    EXPECT_GT(ddp.take_overlap().busy_seconds, 0);
+  });
+}
+
+}  // namespace
+}  // namespace accordion

@@ -1,0 +1,37 @@
+#include "accordion/exchange/agreement.h"
+
+#include <gtest/gtest.h>
+
+#include "accordion/base/error.h"
+#include "accordion/comm/loopback.h"
+
+namespace accordion {
+namespace {
+
+TEST(Agreement, HoldsWhenAllSayTheSame) {
+  for (int ranks = 1; ranks <= 5; ++ranks)
+    run_loopback(ranks, [](Communicator& comm) {
+      const Claim claims[] = {{"configuration", "lr = 0.1\nepochs = 3\n"}, {"data", "mnist"}};
+      EXPECT_NO_THROW(require_agreement(comm, claims));
+    });
+}
+
+TEST(Agreement, NamesTheRankAndTheLineOnEveryRank) {
+  run_loopback(4, [](Communicator& comm) {
+    const bool odd = comm.rank() == 2;
+    const Claim claims[] = {{"configuration", odd ? "lr = 0.2\nepochs = 3\n" : "lr = 0.1\nepochs = 3\n"},
+                            {"model", "fc.weight [10, 4]\n"},
+                            {"data", odd ? "mnist 1\nextra" : "mnist 1"}};
+    try {
+      require_agreement(comm, claims);
+      ADD_FAILURE() << "rank " << comm.rank() << " did not notice";
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(),
+                   "rank 2 differs from rank 0 in its configuration: lr = 0.2 against lr = 0.1; "
+                   "rank 2 differs from rank 0 in its data: extra against nothing");
+    }
+  });
+}
+
+}  // namespace
+}  // namespace accordion

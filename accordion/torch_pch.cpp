@@ -1,0 +1,1 @@
+// Empty: carries the precompiled torch/torch.h that the other targets share.

@@ -1,0 +1,45 @@
+#include "accordion/train/options.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "accordion/compress/codecs.h"
+
+namespace accordion {
+
+void check_train_options(const TrainOptions& options) {
+  check("train", options);
+  parse_codec(options.codec);
+  if (options.schedule == "step" && options.milestones.empty())
+    throw UsageError("train: schedule=step without milestones, expected the epochs at which the rate falls");
+  if (options.schedule != "step" && !options.milestones.empty())
+    throw UsageError("train: milestones need schedule=step, but schedule=" + options.schedule);
+  for (std::size_t i = 1; i < options.milestones.size(); ++i)
+    if (options.milestones[i] <= options.milestones[i - 1])
+      throw UsageError("train: milestones must rise, but " + std::to_string(options.milestones[i]) + " follows " +
+                       std::to_string(options.milestones[i - 1]));
+  if (options.nesterov && (options.optimizer != "sgd" || options.momentum == 0))
+    throw UsageError("train: nesterov needs optimizer=sgd and momentum above 0");
+  if (options.warmup_lr > options.lr)
+    throw UsageError("train: warmup-lr=" + number_text(options.warmup_lr) + ", expected at most lr=" +
+                     number_text(options.lr));
+}
+
+double learning_rate(const TrainOptions& options, double epoch) {
+  if (epoch < options.warmup_epochs)
+    return options.warmup_lr + (options.lr - options.warmup_lr) * epoch / options.warmup_epochs;
+  if (options.schedule == "step") {
+    double rate = options.lr;
+    for (int milestone : options.milestones)
+      if (epoch >= milestone) rate /= options.decay;
+    return rate;
+  }
+  if (options.schedule == "cosine") {
+    const double length = options.epochs - options.warmup_epochs;
+    const double progress = length > 0 ? std::min(1.0, (epoch - options.warmup_epochs) / length) : 1.0;
+    return options.lr * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+  }
+  return options.lr;
+}
+
+}  // namespace accordion

@@ -1,0 +1,27 @@
+#include "accordion/train/plan.h"
+
+#include <algorithm>
+
+namespace accordion {
+
+EpochPlan plan_epoch(std::size_t samples, int batch, int accumulate, int rank, int ranks) {
+  EpochPlan plan;
+  const auto micro = static_cast<std::size_t>(batch);
+  const std::size_t global_batch = micro * static_cast<std::size_t>(accumulate) * static_cast<std::size_t>(ranks);
+  std::size_t begin = 0;
+  for (const Share& mine : batch_shares(samples, global_batch, rank, ranks)) {
+    const std::size_t global = std::min(global_batch, samples - begin);
+    Step step{static_cast<std::int64_t>(mine.size()), static_cast<std::int64_t>(global), 0};
+    for (std::size_t at = mine.begin; at < mine.end; at += micro, ++step.micro_batches)
+      plan.micro_batches.push_back({at, std::min(at + micro, mine.end)});
+    if (step.micro_batches == 0) {
+      plan.micro_batches.push_back({begin, begin + 1});
+      step.micro_batches = 1;
+    }
+    plan.steps.push_back(step);
+    begin += global;
+  }
+  return plan;
+}
+
+}  // namespace accordion

@@ -1,0 +1,170 @@
+#include "accordion/train/run.h"
+
+#include <torch/version.h>
+
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+
+#include "accordion/base/error.h"
+#include "accordion/base/version.h"
+#include "accordion/exchange/agreement.h"
+#include "accordion/launch/settings.h"
+#include "accordion/log/write_file.h"
+#include "accordion/train/trainer.h"
+
+namespace accordion {
+namespace {
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  return text;
+}
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
+  return "unknown";
+}
+
+Json config_json(const TrainOptions& options, const RunSetup& setup) {
+  return {{"version", kVersion},
+          {"torch", TORCH_VERSION},
+          {"started", utc_now()},
+          {"machine", {{"cpu", cpu_model()}, {"cores", available_cores()}}},
+          {"workers", setup.meeting.size},
+          {"threads", setup.threads},
+          {"options", to_json(options)}};
+}
+
+// One fact a line, so that a disagreement can be shown as the line that differs.
+std::string lines_of(const Json& json) {
+  std::string text;
+  for (const auto& [key, value] : json.items()) text += key + " = " + value.dump() + "\n";
+  return text;
+}
+
+void require_same_run(Communicator& control, const TrainOptions& options, const Dataset& data) {
+  std::ostringstream facts;
+  facts << "data set = " << data.name << "\ntraining samples = " << data.train.size()
+        << "\ntest samples = " << data.test.size() << "\nfingerprint = " << std::hex << fingerprint(data) << "\n";
+  const Claim claims[] = {{"version", std::string("accordion ") + kVersion + ", torch " + TORCH_VERSION},
+                          {"configuration", lines_of(to_json(options))},
+                          {"data", facts.str()}};
+  require_agreement(control, claims);
+}
+
+// Rank 0's record of the run, complete at every moment.
+class Recorder {
+ public:
+  Recorder(const TrainOptions& options, const RunSetup& setup)
+      : folder_(setup.out.empty() ? make_default_folder("runs", options.data, options.model, std::time(nullptr))
+                                  : setup.out,
+                setup.if_taken) {
+    folder_.write_config(config_json(options, setup));
+  }
+
+  void add(const EpochRecord& record, Network& model) {
+    folder_.append_epoch(to_json(record));
+    // To memory first, so that a full disk spoils neither the last good model nor the message.
+    std::ostringstream bytes;
+    torch::serialize::OutputArchive archive;
+    model.save(archive);
+    archive.save_to(bytes);
+    write_whole(folder_.checkpoints() / "model.pt", bytes.str());
+    records_.push_back(record);
+  }
+
+  Json finish(const std::string& status, const std::string& reason = "") {
+    Json summary = {{"status", status}};
+    if (!reason.empty()) summary["reason"] = reason;
+    summary["epochs"] = records_.size();
+    double seconds = 0, best = 0;
+    std::uint64_t payload = 0, wire = 0, floats = 0;
+    std::int64_t steps = 0;
+    for (const EpochRecord& record : records_) {
+      seconds += record.seconds;
+      steps += record.steps;
+      best = std::max(best, record.test_accuracy.value_or(0));
+      payload += record.payload_bytes;
+      wire += record.wire_bytes;
+      floats += record.paper_floats;
+    }
+    if (!records_.empty()) {
+      summary["train_loss"] = records_.back().train_loss;
+      summary["test_loss"] = records_.back().test_loss;
+      summary["test_accuracy"] = records_.back().test_accuracy.value_or(0);
+      summary["best_test_accuracy"] = best;
+    }
+    summary["seconds"] = seconds;
+    summary["steps"] = steps;
+    summary["payload_bytes"] = payload;
+    summary["wire_bytes"] = wire;
+    summary["paper_floats"] = floats;
+    summary["ended"] = utc_now();
+    folder_.write_summary(summary);
+    return summary;
+  }
+
+  const std::filesystem::path& path() const { return folder_.path(); }
+
+ private:
+  RunFolder folder_;
+  std::vector<EpochRecord> records_;
+};
+
+}  // namespace
+
+RunOutcome run_training(const TrainOptions& options, const RunSetup& setup) {
+  check_train_options(options);
+  torch::set_num_threads(setup.threads);
+  const Dataset data = load_dataset(options.data, setup.data_dir, setup.data_root);
+  if (options.samples > static_cast<std::int64_t>(data.train.size()))
+    throw UsageError("train: samples=" + std::to_string(options.samples) + ", expected at most " +
+                     std::to_string(data.train.size()) + ", the training samples of " + data.name);
+  Group group(setup.meeting);
+  require_same_run(group.control(), options, data);
+
+  const bool first = group.rank() == 0;
+  std::optional<Recorder> recorder;
+  std::optional<Progress> progress;
+  if (first) recorder.emplace(options, setup);
+  if (first && setup.progress_out) progress.emplace(*setup.progress_out, setup.progress);
+
+  RunOutcome outcome;
+  try {
+    Trainer trainer(options, data, group);
+    const std::int64_t samples = options.samples ? options.samples : static_cast<std::int64_t>(data.train.size());
+    for (int epoch = 0; epoch < options.epochs && !outcome.interrupted; ++epoch) {
+      if (progress) progress->start_epoch(epoch + 1, samples);
+      const auto record = trainer.run_epoch(epoch, setup.stop_requested, [&](const StepProgress& step) {
+        if (progress) progress->advance(step.global_samples, step.loss);
+      });
+      outcome.interrupted = !record;
+      if (!record) break;
+      outcome.last = record;
+      if (recorder) recorder->add(*record, trainer.model());
+      if (progress) progress->finish_epoch(*record);
+    }
+    if (progress) progress->clear();
+    if (recorder) {
+      outcome.folder = recorder->path();
+      outcome.summary = recorder->finish(outcome.interrupted ? "interrupted" : "finished");
+    }
+  } catch (const std::exception& error) {
+    if (progress) progress->clear();
+    // The record says why it ends here, unless the record is what failed.
+    try {
+      if (recorder) recorder->finish("failed", error.what());
+    } catch (const std::exception&) {
+    }
+    throw;
+  }
+  return outcome;
+}
+
+}  // namespace accordion

@@ -1,0 +1,38 @@
+// One whole run on this rank: meet the others, agree, train, and on rank 0 keep the record.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+
+#include "accordion/comm/rendezvous.h"
+#include "accordion/log/epoch_record.h"
+#include "accordion/log/progress.h"
+#include "accordion/log/run_folder.h"
+#include "accordion/train/options.h"
+
+namespace accordion {
+
+// Where and how a run takes place: nothing here changes its result.
+struct RunSetup {
+  Rendezvous meeting;
+  int threads = 1;
+  std::filesystem::path data_dir, data_root;  // As load_dataset takes them.
+  std::filesystem::path out;                  // Empty: a new folder under runs/.
+  IfTaken if_taken = IfTaken::kRefuse;
+  ProgressOptions progress;
+  std::ostream* progress_out = nullptr;
+  std::function<bool()> stop_requested = [] { return false; };
+};
+
+struct RunOutcome {
+  bool interrupted = false;
+  std::optional<EpochRecord> last;
+  std::filesystem::path folder;  // Of rank 0 only.
+  Json summary;                  // Of rank 0 only: what summary.json holds.
+};
+
+RunOutcome run_training(const TrainOptions& options, const RunSetup& setup);
+
+}  // namespace accordion

@@ -1,0 +1,53 @@
+// The training loop of one rank.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "accordion/data/dataset.h"
+#include "accordion/data/loader.h"
+#include "accordion/ddp/ddp.h"
+#include "accordion/log/epoch_record.h"
+#include "accordion/models/network.h"
+#include "accordion/train/options.h"
+#include "accordion/train/plan.h"
+
+namespace accordion {
+
+// How far an epoch is; reported after every step.
+struct StepProgress {
+  int epoch;
+  std::int64_t step, steps;
+  std::int64_t global_samples;  // of this step
+  double loss;                  // of this rank's samples
+};
+
+class Trainer {
+ public:
+  // Builds the model from options.seed and gives every rank rank 0's weights.
+  Trainer(const TrainOptions& options, const Dataset& data, Group& group);
+
+  // Trains one epoch and evaluates. Nothing when a rank wanted to stop: all ranks stop after the same step.
+  // Throws an Error on every rank when a rank's loss is no longer finite.
+  std::optional<EpochRecord> run_epoch(int epoch, const std::function<bool()>& stop_requested,
+                                       const std::function<void(const StepProgress&)>& on_step);
+
+  Network& model() { return ddp_.module(); }
+
+ private:
+  void queue_epoch(int epoch);
+  double run_step(const Step& step);
+  bool agree_to_stop(bool stop_requested, bool finite, int epoch, std::int64_t step);
+
+  TrainOptions options_;
+  const Dataset& data_;
+  Communicator& control_;
+  EpochOrder order_;
+  EpochPlan plan_;  // The same every epoch: only the order of the samples changes.
+  DistributedDataParallel<Network> ddp_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  BatchLoader loader_;
+};
+
+}  // namespace accordion

@@ -1,0 +1,73 @@
+// accordion VERB ...: finds the verb, runs it, and turns failures into messages and exit statuses.
+#include <iostream>
+#include <map>
+
+#include "accordion/base/error.h"
+#include "accordion/base/names.h"
+#include "accordion/base/version.h"
+#include "cli/verbs.h"
+
+namespace {
+
+using accordion::cli::Run;
+
+// What was mistyped, with the nearest thing that exists.
+std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const auto chosen = app.get_subcommands();
+  std::vector<std::string> names;
+  if (chosen.empty()) {
+    for (const CLI::App* verb : app.get_subcommands(nullptr)) names.push_back(verb->get_name());
+    if (argc > 1 && argv[1][0] != '-') return accordion::unknown_name("verb", argv[1], names);
+    return "no verb given. There are: " + accordion::join(names);
+  }
+  const CLI::App* verb = chosen.front();
+  for (; !verb->get_subcommands().empty(); verb = verb->get_subcommands().front()) {
+  }
+  for (const CLI::Option* option : verb->get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const std::string& extra : app.remaining(true)) {
+    const std::string name = extra.substr(0, extra.find('='));
+    if (name.empty() || name[0] != '-') return "unexpected argument \"" + extra + "\"";
+    const std::string nearest = accordion::nearest_name(name, names);
+    return "unknown option " + name + (nearest.empty() ? "" : "; did you mean " + nearest + "?") + " See accordion " +
+           verb->get_name() + " --help";
+  }
+  return error.what();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Accordion compresses gradients hard except where it would hurt: it watches each layer's gradient norm, and "
+      "sends more while the network is in a critical learning regime.");
+  app.name("accordion");
+  app.set_version_flag("--version", std::string("accordion ") + accordion::kVersion);
+  app.require_subcommand(1);
+
+  std::map<const CLI::App*, Run> runs;
+  const auto add = [&](const char* name, const char* what, auto&& add_options) {
+    CLI::App* verb = app.add_subcommand(name, what);
+    runs[verb] = add_options(*verb);
+  };
+  try {
+    add("train", "Train a model with one or more workers.",
+        [&](CLI::App& verb) { return accordion::cli::add_train(verb, argc, argv); });
+    add("models", "List the models.", [](CLI::App& verb) { return accordion::cli::add_models(verb); });
+    add("data", "Fetch a data set, or list them.", [](CLI::App& verb) { return accordion::cli::add_data(verb); });
+    add("bench", "Verify, then time.", [](CLI::App& verb) { return accordion::cli::add_bench(verb); });
+    app.parse(argc, argv);
+    return runs.at(app.get_subcommands().front())();
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    std::cerr << "accordion: " << explain(app, error, argc, argv) << "\n";
+    return 2;
+  } catch (const accordion::UsageError& error) {
+    std::cerr << "accordion: " << error.what() << "\n";
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "accordion: " << error.what() << "\n";
+    return 1;
+  }
+}

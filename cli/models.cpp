@@ -1,0 +1,31 @@
+// accordion models: the zoo.
+#include <cstdio>
+#include <iostream>
+
+#include "accordion/models/describe.h"
+#include "accordion/models/zoo.h"
+#include "cli/verbs.h"
+#include "accordion/base/options.h"
+
+namespace accordion::cli {
+
+Run add_models(CLI::App& verb) {
+  auto json = std::make_shared<bool>(false);
+  verb.add_flag("--json", *json, "One JSON array on standard output.");
+  return [json] {
+    Json rows = Json::array();
+    for (const ModelDescription& model : describe_models())
+      rows.push_back({{"name", model.name}, {"data", model.data}, {"parameters", model.parameters}});
+    if (*json) {
+      std::cout << rows.dump(2) << "\n";
+      return 0;
+    }
+    std::printf("%-12s %-14s %12s\n", "model", "data", "parameters");
+    for (const Json& row : rows)
+      std::printf("%-12s %-14s %12lld\n", row["name"].get<std::string>().c_str(),
+                  row["data"].get<std::string>().c_str(), row["parameters"].get<long long>());
+    return 0;
+  };
+}
+
+}  // namespace accordion::cli

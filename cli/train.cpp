@@ -1,0 +1,195 @@
+// accordion train: one run. Starts --workers ranks on this machine, or is itself one rank of a group that torchrun,
+// mpirun or srun started.
+#include <signal.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+#include "accordion/base/names.h"
+#include "accordion/data/dataset.h"
+#include "accordion/launch/free_port.h"
+#include "accordion/launch/place.h"
+#include "accordion/launch/settings.h"
+#include "accordion/launch/supervise.h"
+#include "accordion/log/progress.h"
+#include "accordion/models/zoo.h"
+#include "accordion/train/options.h"
+#include "accordion/train/run.h"
+#include "cli/fields.h"
+#include "cli/verbs.h"
+
+namespace accordion::cli {
+namespace {
+
+// Where and how to run: nothing here changes the result.
+struct LaunchOptions {
+  int workers = 1;
+  int threads = 0;
+  int port = 0;
+  double timeout = 300;
+  std::string interface;
+  std::string data_dir;
+  std::string out;
+  bool overwrite = false;
+  bool quiet = false;
+
+  void fields(auto&& field) {
+    field("workers", workers, "Ranks to start on this machine.", at_least(1).up_to(1024));
+    field("threads", threads, "Threads per rank; 0 for its share of the cores.", at_least(0).up_to(1024));
+    field("port", port, "TCP port at which ranks started here meet; 0 for a free one.", at_least(0).up_to(65535));
+    field("timeout", timeout, "Seconds to wait for a peer.", above(0));
+    field("interface", interface, "Network interface of the gradients; empty for the one that reaches the first rank.");
+    field("data-dir", data_dir, "Folder of the data set; empty for the usual places.");
+    field("out", out, "Run folder; empty for a new one under runs/.");
+    field("overwrite", overwrite, "Replace the run that the run folder holds.");
+    field("quiet", quiet, "Print nothing but errors.");
+  }
+};
+
+struct TrainArguments {
+  TrainOptions train;
+  LaunchOptions launch;
+  std::string recipe;
+  bool print_config = false, json = false;
+};
+
+// Tells a worker that its standard error ends at a terminal, and how wide that is.
+constexpr const char* kTerminalWidth = "ACCORDION_TERMINAL_WIDTH";
+
+volatile std::sig_atomic_t stop_signal = 0;
+
+void note_signal(int signal) { stop_signal = signal; }
+
+void catch_stop_signals() {
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+std::filesystem::path data_root() { return default_data_root(std::getenv("ACCORDION_DATA"), std::getenv("HOME")); }
+
+// What can be told before any rank starts is told once, not once a rank.
+void check_arguments(const TrainArguments& arguments) {
+  check_train_options(arguments.train);
+  check_name("train", "model", arguments.train.model, one_of(model_names()));
+  check_name("train", "data", arguments.train.data, one_of(dataset_names()));
+}
+
+ProgressOptions progress_options(const TrainArguments& arguments) {
+  ProgressOptions progress;
+  progress.epochs = arguments.train.epochs;
+  const char* locale = std::getenv("LC_ALL") ? std::getenv("LC_ALL") : std::getenv("LANG");
+  progress.utf8 = locale && std::string_view(locale).find("UTF-8") != std::string_view::npos;
+  const char* told = std::getenv(kTerminalWidth);
+  const auto width = told ? std::optional(std::atoi(told)) : terminal_width(STDERR_FILENO);
+  if (width) progress.width = [width] { return *width; };
+  progress.style = arguments.launch.quiet ? ProgressStyle::kQuiet : width ? ProgressStyle::kBar : ProgressStyle::kLines;
+  return progress;
+}
+
+void print_outcome(const TrainArguments& arguments, const RunOutcome& outcome) {
+  if (arguments.json) {
+    Json result = outcome.summary;
+    result["folder"] = outcome.folder.string();
+    std::cout << result.dump(2) << std::endl;
+    return;
+  }
+  if (arguments.launch.quiet) return;
+  const Json& summary = outcome.summary;
+  if (outcome.interrupted) std::cout << "Interrupted after " << summary["epochs"] << " whole epochs.\n";
+  if (outcome.last)
+    std::printf("%s on %s: test accuracy %.2f %% after %d epochs, %s of training, %s sent per worker.\n",
+                arguments.train.model.c_str(), arguments.train.data.c_str(), 100 * outcome.last->test_accuracy.value_or(0),
+                summary["epochs"].get<int>(), duration_text(summary["seconds"].get<double>()).c_str(),
+                bytes_text(summary["wire_bytes"].get<std::uint64_t>()).c_str());
+  std::fflush(stdout);
+  std::cout << "Run folder: " << outcome.folder.string() << " (config.json, epochs.jsonl, summary.json, checkpoints/)"
+            << std::endl;
+}
+
+// This process is a rank.
+int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
+  const LaunchOptions& launch = arguments.launch;
+  const int threads =
+      launch.threads > 0 ? launch.threads : threads_per_rank(available_cores(), place.local_world);
+  ensure_settings(threads, argv);
+  catch_stop_signals();
+
+  RunSetup setup;
+  setup.meeting = {.rank = place.rank,
+                   .size = place.world,
+                   .address = place.address,
+                   .port = place.port,
+                   .store_elsewhere = place.store_elsewhere,
+                   .timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * launch.timeout)),
+                   .interface = launch.interface};
+  setup.threads = threads;
+  setup.data_dir = launch.data_dir;
+  setup.data_root = data_root();
+  setup.out = launch.out;
+  setup.if_taken = launch.overwrite ? IfTaken::kReplace : IfTaken::kRefuse;
+  setup.progress = progress_options(arguments);
+  setup.progress_out = &std::cerr;
+  setup.stop_requested = [] { return stop_signal != 0; };
+  const RunOutcome outcome = run_training(arguments.train, setup);
+  if (place.rank == 0) print_outcome(arguments, outcome);
+  // Asked to stop, and stopped well: a launcher must not take that for a failure of this rank.
+  return 0;
+}
+
+// This process starts the ranks.
+int launch_ranks(const TrainArguments& arguments, int argc, char** argv) {
+  const LaunchOptions& launch = arguments.launch;
+  // Names the missing data set once, before ranks start.
+  find_dataset(arguments.train.data, launch.data_dir, data_root());
+  const int threads = launch.threads > 0 ? launch.threads : threads_per_rank(available_cores(), launch.workers);
+  const int port = launch.port > 0 ? launch.port : free_port();
+  std::vector<WorkerSpec> workers;
+  for (int rank = 0; rank < launch.workers; ++rank) {
+    WorkerSpec worker;
+    worker.argv.push_back(std::filesystem::read_symlink("/proc/self/exe"));
+    worker.argv.insert(worker.argv.end(), argv + 1, argv + argc);
+    worker.environment = worker_environment(threads);
+    worker.environment.merge(place_environment({.rank = rank, .world = launch.workers, .local_rank = rank,
+                                                .local_world = launch.workers, .port = port}));
+    if (const auto width = terminal_width(STDERR_FILENO)) worker.environment[kTerminalWidth] = std::to_string(*width);
+    workers.push_back(std::move(worker));
+  }
+  const Ending ending = supervise(workers);
+  if (!ending.message.empty()) std::cerr << "accordion: " << ending.message << "\n";
+  return ending.interrupted ? 128 + ending.interrupted : ending.status;
+}
+
+}  // namespace
+
+Run add_train(CLI::App& verb, int argc, char** argv) {
+  auto arguments = std::make_shared<TrainArguments>();
+  add_fields(verb, "train", arguments->train);
+  add_fields(verb, "train", arguments->launch);
+  verb.add_option("--recipe", arguments->recipe, "TOML file with any of these options; the command line overrides it.");
+  verb.add_flag("--print-config", arguments->print_config, "Print what would run, as a recipe, and stop.");
+  verb.add_flag("--json", arguments->json, "Print the summary as one JSON object.");
+  if (argc > 1 && std::string_view(argv[1]) == "train")
+    if (const std::string recipe = recipe_argument(argc, argv); !recipe.empty())
+      apply_recipe(recipe, arguments->train, arguments->launch);
+
+  return [arguments, argc, argv] {
+    check_arguments(*arguments);
+    const auto place = place_from_environment(::getenv);
+    if (arguments->print_config) {
+      std::cout << recipe_text(arguments->train) << recipe_text(arguments->launch);
+      return 0;
+    }
+    if (place) return run_rank(*arguments, *place, argv);
+    if (arguments->launch.workers > 1) return launch_ranks(*arguments, argc, argv);
+    const int port = arguments->launch.port > 0 ? arguments->launch.port : free_port();
+    const int status = run_rank(*arguments, {.port = port}, argv);
+    return stop_signal ? 128 + static_cast<int>(stop_signal) : status;
+  };
+}
+
+}  // namespace accordion::cli

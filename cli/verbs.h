@@ -1,0 +1,18 @@
+// One file per verb: it adds its options to the command line, and returns what runs when the verb was given.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace accordion::cli {
+
+// Gives the exit status: 0 success, 2 the caller's mistake, 1 anything else.
+using Run = std::function<int()>;
+
+// `argv` is the program's own, for verbs that start the program again.
+Run add_train(CLI::App& verb, int argc, char** argv);
+Run add_data(CLI::App& verb);
+Run add_models(CLI::App& verb);
+Run add_bench(CLI::App& verb);
+
+}  // namespace accordion::cli

@@ -1,0 +1,91 @@
+# What every target of the project shares: language, warnings, sanitizers, ccache, and one function per kind of target.
+include(GNUInstallDirs)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(ACCORDION_CCACHE ccache)
+if(ACCORDION_CCACHE)
+  # The sloppiness is what ccache's manual asks for with precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ACCORDION_CCACHE})
+  add_compile_options(-fpch-preprocess)
+endif()
+
+# -Wrestrict is wrong about std::string in GCC 12.
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-restrict)
+if(ACCORDION_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(ACCORDION_SANITIZE)
+  add_compile_options(-fsanitize=${ACCORDION_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${ACCORDION_SANITIZE})
+endif()
+
+# accordion_library(NAME source... [TORCH] [LINK library...] [TESTS source...]): a library, exported as Accordion::NAME.
+# Tests beside the sources (*_test.cpp) become one executable, NAME_test, that links GoogleTest and RapidCheck. A folder
+# with several libraries says with TESTS which are whose; TESTS followed by nothing means none.
+function(accordion_library name)
+  cmake_parse_arguments(arg "TORCH" "" "LINK;TESTS" ${ARGN})
+  set(target accordion_${name})
+  add_library(${target} STATIC ${arg_UNPARSED_ARGUMENTS})
+  add_library(Accordion::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} PUBLIC ${arg_LINK})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  if(arg_TORCH)
+    accordion_use_torch(${target})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY ACCORDION_LIBRARIES ${target})
+  if(ACCORDION_TESTS)
+    set(tests ${arg_TESTS})
+    if(NOT tests AND NOT "TESTS" IN_LIST arg_KEYWORDS_MISSING_VALUES)
+      file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp)
+    endif()
+    if(tests)
+      accordion_test(${name}_test ${tests} LINK ${target})
+      if(arg_TORCH)
+        accordion_use_torch(${name}_test)
+      endif()
+    endif()
+  endif()
+endfunction()
+
+# accordion_test(NAME source... [LINK library...]): a GoogleTest executable whose cases CTest runs.
+function(accordion_test name)
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gtest_main rapidcheck)
+  # One CTest entry per executable: starting libtorch for every case would take longer than the cases.
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+endfunction()
+
+# Torch takes half a minute to parse, so every target that sees it shares one precompiled header.
+function(accordion_use_torch target)
+  target_link_libraries(${target} PUBLIC ${TORCH_LIBRARIES})
+  target_include_directories(${target} SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
+  if(TARGET accordion_torch_pch AND NOT target STREQUAL accordion_torch_pch)
+    target_precompile_headers(${target} REUSE_FROM accordion_torch_pch)
+    # A precompiled header fits only where the flags are the same, and programs would get -fPIE for libraries' -fPIC.
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "EXECUTABLE")
+      set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(${target} PRIVATE -fPIC)
+    endif()
+  endif()
+endfunction()
+
+if(ACCORDION_TESTS)
+  enable_testing()
+  find_package(GTest REQUIRED)
+  find_package(rapidcheck REQUIRED)
+endif()

@@ -1,0 +1,107 @@
+"""What the program says: help, refusals, lists."""
+
+import json
+import unittest
+
+from program import QUICK, ProgramTest
+
+
+class Refusals(ProgramTest):
+    def refusal(self, *arguments):
+        out, err = self.run_program(*arguments, status=2)
+        self.assertEqual(out, "")
+        self.assertNotIn("terminate", err)
+        return err.strip()
+
+    def test_typos_are_met_with_the_nearest_name(self):
+        cases = {
+            ("trian",): 'accordion: unknown verb "trian"; did you mean "train"? There are: train, models, data, bench',
+            ("train", "--epoch", "3"): "accordion: unknown option --epoch; did you mean --epochs? See accordion train --help",
+            ("train", "--model", "resnet81"):
+                'accordion: train: unknown model "resnet81"; did you mean "resnet18"? There are: cnn, resnet18, resnet20',
+            ("train", "--data", "fashionmnist"):
+                'accordion: train: unknown data "fashionmnist"; did you mean "fashion-mnist"? '
+                "There are: fashion-mnist, mnist, cifar10, cifar100",
+            ("train", "--codec", "none2"): 'accordion: unknown codec "none2"; did you mean "none"? There are: none',
+            ("data", "cifar-10"): 'accordion: unknown data set "cifar-10"; did you mean "cifar10"? '
+                "There are: fashion-mnist, mnist, cifar10, cifar100",
+        }
+        for arguments, expected in cases.items():
+            self.assertEqual(self.refusal(*arguments), expected)
+
+    def test_values_out_of_range_are_named_with_the_range(self):
+        cases = {
+            ("--epochs", "0"): "accordion: train: epochs=0, expected at least 1",
+            ("--epochs", "three"): "accordion: train: epochs=three, expected a whole number",
+            ("--momentum", "1.5"): "accordion: train: momentum=1.5, expected [0, 1)",
+            ("--workers", "0"): "accordion: train: workers=0, expected [1, 1024]",
+            ("--port", "70000"): "accordion: train: port=70000, expected [0, 65535]",
+            ("--schedule", "step"):
+                "accordion: train: schedule=step without milestones, expected the epochs at which the rate falls",
+            ("--samples", "99999999"):
+                "accordion: train: samples=99999999, expected at most 60000, the training samples of fashion-mnist",
+        }
+        for arguments, expected in cases.items():
+            self.assertEqual(self.refusal("train", *arguments), expected)
+
+    def test_no_verb(self):
+        self.assertIn("There are: train", self.refusal())
+
+    def test_environment_of_a_launcher_that_makes_no_sense(self):
+        import program
+        out, err = self.run_program("train", status=2, env=program.environment(RANK="abc", WORLD_SIZE=2))
+        self.assertIn("RANK", err)
+        self.assertIn("abc", err)
+
+
+class Recipes(ProgramTest):
+    def test_the_command_line_overrides_the_recipe_and_what_is_printed_reads_back(self):
+        recipe = self.folder / "a.toml"
+        recipe.write_text('model = "resnet20"\nepochs = 7\nmilestones = [3, 5]\nschedule = "step"\nflip = true\nworkers = 3\n')
+        out, _ = self.run_program("train", "--recipe", recipe, "--epochs", "9", "--no-flip", "--print-config")
+        for line in ('model = "resnet20"', "epochs = 9", "milestones = [3,5]", "flip = false", "workers = 3"):
+            self.assertIn(line, out.splitlines())
+        again = self.folder / "b.toml"
+        again.write_text(out)
+        out_again, _ = self.run_program("train", "--recipe", again, "--print-config")
+        self.assertEqual(out, out_again)
+
+    def test_mistakes_name_the_file(self):
+        recipe = self.folder / "a.toml"
+        recipe.write_text("epoch = 7\n")
+        _, err = self.run_program("train", "--recipe", recipe, status=2)
+        self.assertIn(f'{recipe}: unknown option "epoch"; did you mean "epochs"?', err)
+        recipe.write_text("epochs = -1\n")
+        _, err = self.run_program("train", "--recipe", recipe, status=2)
+        self.assertIn(f"{recipe}: epochs=-1, expected at least 1", err)
+        _, err = self.run_program("train", "--recipe", "nowhere.toml", status=2)
+        self.assertIn("--recipe nowhere.toml: cannot be read", err)
+
+
+class Lists(ProgramTest):
+    def test_models(self):
+        rows = json.loads(self.run_program("models", "--json")[0])
+        counts = {(row["name"], row["data"]): row["parameters"] for row in rows}
+        self.assertEqual(counts["resnet18", "cifar10"], 11173962)
+        self.assertEqual(counts["resnet18", "cifar100"], 11220132)
+        self.assertIn("11173962", self.run_program("models")[0])
+
+    def test_data(self):
+        rows = json.loads(self.run_program("data", "--json")[0])
+        self.assertEqual([row["name"] for row in rows], ["fashion-mnist", "mnist", "cifar10", "cifar100"])
+
+    def test_help_names_every_option_and_its_range(self):
+        out, _ = self.run_program("train", "--help")
+        for text in ("--weight-decay", "--recipe", "--milestones", "[0, 1)"):
+            self.assertIn(text, out)
+
+    def test_a_missing_data_set_says_how_to_get_it(self):
+        _, err = self.run_program("train", "--data", "cifar100", "--data-dir", self.folder, *QUICK, status=1)
+        self.assertIn("train.bin", err)
+        _, err = self.run_program("train", "--data", "cifar10", "--data-dir", self.folder, "--workers", 2, *QUICK, status=1)
+        self.assertIn("accordion data cifar10", err)
+        self.assertEqual(err.count("accordion data cifar10"), 1, "said once, not once a rank")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Installs into a folder, then builds and runs a small outside project that finds the package there.
+set -euo pipefail
+source_dir=${1:?usage: install.sh SOURCE_DIR BUILD_DIR}
+build_dir=${2:?usage: install.sh SOURCE_DIR BUILD_DIR}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$build_dir" --prefix "$work/prefix" >/dev/null
+cmake -S "$source_dir/examples/outside" -B "$work/build" -G Ninja -Wno-dev -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+cmake --build "$work/build"
+"$work/build/outside"
+"$work/prefix/bin/accordion" --version

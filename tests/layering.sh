@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# A folder includes only folders above it, and torch is seen only below its line or in comm's own c10d sources.
+set -euo pipefail
+cd "${1:?usage: layering.sh SOURCE_DIR}"
+
+core=(base launch kernels compress comm exchange log data)
+torch=(ddp models train)
+failed=0
+
+complain() {
+  echo "layering: $1" >&2
+  failed=1
+}
+
+above=()
+for folder in "${core[@]}" "${torch[@]}"; do
+  above+=("$folder")
+  for file in accordion/"$folder"/*.{h,cpp}; do
+    [ -e "$file" ] || continue
+    while read -r included; do
+      case " ${above[*]} " in
+        *" $included "*) ;;
+        *) complain "$file includes accordion/$included, which is not above accordion/$folder" ;;
+      esac
+    done < <(sed -nE 's,^#include "accordion/([a-z]+)/.*,\1,p' "$file")
+    grep -qE '^#include "(cli|bench)/' "$file" && complain "$file includes the program"
+  done
+done
+
+for folder in accordion/*/; do
+  folder=$(basename "$folder")
+  case " ${above[*]} " in
+    *" $folder "*) ;;
+    *) complain "accordion/$folder has no place in the order; add it to tests/layering.sh" ;;
+  esac
+done
+
+for folder in "${core[@]}"; do
+  for file in accordion/"$folder"/*.{h,cpp}; do
+    [ -e "$file" ] || continue
+    case "$file" in
+      accordion/comm/c10d* | accordion/comm/group*) continue ;;
+      accordion/comm/mpi*)
+        grep -qE '^#include <(torch|ATen|c10)/' "$file" && complain "$file includes torch"
+        continue
+        ;;
+    esac
+    grep -qE '^#include <(torch|ATen|c10|mpi\.h)' "$file" && complain "$file includes torch or MPI"
+  done
+done
+
+# No environment variables below cli/, except where processes are started.
+while read -r line; do
+  complain "environment read below cli/: $line"
+done < <(grep -rnE '\bgetenv\(' accordion --include='*.cpp' | grep -vE '_test\.cpp:|^accordion/launch/' || true)
+
+exit $failed

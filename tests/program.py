@@ -1,0 +1,52 @@
+"""Runs the program as a user would."""
+
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ.get("ACCORDION", str(pathlib.Path(__file__).resolve().parent.parent / "build" / "accordion"))
+LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMPI_", "PMI_", "SLURM_", "TORCHELASTIC_")
+
+# A run of a second or two: enough for every part of training to happen.
+QUICK = ["--samples", "600", "--epochs", "2", "--batch", "50"]
+
+
+def environment(**added):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
+    return clean | {k: str(v) for k, v in added.items()}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="accordion-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def start(self, *arguments, env=None, **options):
+        return subprocess.Popen(
+            [PROGRAM, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            cwd=self.folder, env=env or environment(), **options)
+
+    def run_program(self, *arguments, status=0, timeout=120, env=None, **options):
+        process = self.start(*arguments, env=env, **options)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        finally:
+            process.kill()
+        self.assertEqual(process.returncode, status, f"{arguments}\n{out}\n{err}")
+        return out, err
+
+    def read_run(self, folder):
+        folder = pathlib.Path(folder)
+        epochs = [json.loads(line) for line in (folder / "epochs.jsonl").read_text().splitlines()]
+        return json.loads((folder / "config.json").read_text()), epochs, json.loads((folder / "summary.json").read_text())
