@@ -25,6 +25,20 @@ bool drain(int fd, std::string& text) {
 
 }  // namespace
 
+bool runs(const std::vector<std::string>& argv) try {
+  const Child child = start_child({argv, {}});
+  int status = 1;
+  std::string ignored;
+  while (::waitpid(child.pid, &status, WNOHANG) == 0) {
+    drain(child.out.get(), ignored);
+    drain(child.err.get(), ignored);
+    ::usleep(10000);
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+} catch (const Error&) {
+  return false;  // Could not be started.
+}
+
 Crew::Crew(std::string name, const std::vector<WorkerSpec>& specs) : name_(std::move(name)) {
   ::signal(SIGPIPE, SIG_IGN);  // A member that died is found by its missing answer.
   for (const WorkerSpec& spec : specs) members_.push_back({start_child(spec, ChildInput::kPipe), {}, {}});
@@ -48,7 +62,8 @@ bool Crew::read_answer(Member& member) {
   if (!open && member.answer.find('\n') == std::string::npos) {
     ::usleep(100000);  // For its last words.
     drain(member.child.err.get(), member.words);
-    throw Error(name_ + " rank " + std::to_string(&member - members_.data()) + " ended; its last words: " + member.words);
+    throw Error(name_ + " rank " + std::to_string(&member - members_.data()) +
+                " ended; its last words: " + member.words);
   }
   return member.answer.find('\n') != std::string::npos;
 }

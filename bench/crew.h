@@ -8,6 +8,9 @@
 
 namespace accordion::bench {
 
+// Whether the program can be started and exits 0. What it prints is lost.
+bool runs(const std::vector<std::string>& argv);
+
 class Crew {
  public:
   // `name` leads messages. The specs' processes read commands from standard input.
@@ -16,8 +19,8 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // Sends the command to all and waits for all answers: the numbers after "ok", per member. Throws an Error with a
-  // member's last words when it dies, answers something else, or takes longer than `seconds`.
+  // Sends the command to all and waits for all answers: the numbers after "ok", per member. Throws an Error
+  // with a member's last words when it dies, answers something else, or takes longer than `seconds`.
   std::vector<std::vector<double>> command(const std::string& line, double seconds = 300);
 
  private:

@@ -37,14 +37,19 @@ std::vector<WorkerSpec> crew_specs(const DdpCase& what, const std::vector<std::s
   const int port = free_port();
   for (int rank = 0; rank < what.workers; ++rank) {
     WorkerSpec spec{command, worker_environment(threads)};
-    for (const auto& [name, value] : {std::pair{"--model", what.model}, {"--batch", std::to_string(what.batch)},
+    for (const auto& [name, value] : {std::pair{"--model", what.model},
+                                      {"--batch", std::to_string(what.batch)},
                                       {"--channels", std::string(grey ? "1" : "3")},
-                                      {"--size", std::string(grey ? "28" : "32")}, {"--classes", std::string("10")}}) {
+                                      {"--size", std::string(grey ? "28" : "32")},
+                                      {"--classes", std::string("10")}}) {
       spec.argv.push_back(name);
       spec.argv.push_back(value);
     }
-    spec.environment.merge(place_environment({.rank = rank, .world = what.workers, .local_rank = rank,
-                                              .local_world = what.workers, .port = port}));
+    spec.environment.merge(place_environment({.rank = rank,
+                                              .world = what.workers,
+                                              .local_rank = rank,
+                                              .local_world = what.workers,
+                                              .port = port}));
     specs.push_back(std::move(spec));
   }
   return specs;
@@ -53,7 +58,8 @@ std::vector<WorkerSpec> crew_specs(const DdpCase& what, const std::vector<std::s
 std::vector<float> read_floats(const fs::path& path) {
   std::vector<float> values(fs::file_size(path) / sizeof(float));
   std::ifstream(path, std::ios::binary)
-      .read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(float)));
+      .read(reinterpret_cast<char*>(values.data()),
+            static_cast<std::streamsize>(values.size() * sizeof(float)));
   return values;
 }
 
@@ -69,7 +75,8 @@ void require_same_gradient(const fs::path& ours, const fs::path& theirs) {
   }
   const double relative = std::sqrt(difference / norm);
   if (!(relative < 1e-4))
-    throw Error("bench ddp: our gradient differs from PyTorch's by " + std::to_string(relative) + " of its norm");
+    throw Error("bench ddp: our gradient differs from PyTorch's by " + std::to_string(relative) +
+                " of its norm");
 }
 
 // A step takes as long as its slowest rank.
@@ -104,8 +111,8 @@ DdpTiming time_ddp(const DdpCase& what, const DdpPaths& paths) {
   theirs.command("verify " + weights + " " + torch_gradient);
   require_same_gradient(our_gradient, torch_gradient);
 
-  // Both crews stay alive, and one waits while the other steps; who goes first alternates. Buckets are rebuilt in the
-  // first steps, which do not count.
+  // Both crews stay alive, and one waits while the other steps; who goes first alternates. Buckets are
+  // rebuilt in the first steps, which do not count.
   constexpr int kWarmUp = 3;
   std::vector<double> our_ms, torch_ms, ratios;
   double busy = 0, exposed = 0;
@@ -134,8 +141,8 @@ DdpTiming time_ddp(const DdpCase& what, const DdpPaths& paths) {
     ratios.push_back(mine / their);
   }
   const Median ratio = median_of(ratios);
-  return {what, median_of(our_ms).value, median_of(torch_ms).value, ratio.value, ratio.low, ratio.high,
-          1 - exposed / busy};
+  return {what,       median_of(our_ms).value, median_of(torch_ms).value, ratio.value, ratio.low,
+          ratio.high, 1 - exposed / busy};
 }
 
 }  // namespace accordion::bench

@@ -70,7 +70,8 @@ void run_ddp_worker(const Rendezvous& meeting, const WorkerOptions& options) {
       optimizer.step();
       const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
       const Overlap overlap = ddp.take_overlap();
-      std::cout << "ok " << seconds << ' ' << overlap.busy_seconds << ' ' << overlap.exposed_seconds << std::endl;
+      std::cout << "ok " << seconds << ' ' << overlap.busy_seconds << ' ' << overlap.exposed_seconds
+                << std::endl;
     } else {
       throw Error("unknown command " + command);
     }

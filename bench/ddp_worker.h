@@ -1,5 +1,5 @@
-// One rank of our DistributedDataParallel, doing the work of `accordion bench ddp` on command; bench/ddp_peer.py is the
-// same with PyTorch's.
+// One rank of our DistributedDataParallel, doing the work of `accordion bench ddp` on command;
+// bench/ddp_peer.py is the same with PyTorch's.
 #pragma once
 
 #include <string>

@@ -8,6 +8,8 @@
 #include "accordion/base/options.h"
 #include "accordion/launch/place.h"
 #include "accordion/launch/settings.h"
+#include "accordion/models/zoo.h"
+#include "bench/crew.h"
 #include "bench/ddp.h"
 #include "bench/ddp_worker.h"
 #include "cli/verbs.h"
@@ -28,8 +30,9 @@ struct DdpBenchOptions {
 // bench/ddp_peer.py lies beside the build folder, or where `cmake --install` puts it.
 std::string find_peer() {
   const fs::path program = fs::read_symlink("/proc/self/exe");
-  const fs::path places[] = {program.parent_path().parent_path() / "bench" / "ddp_peer.py",
-                             program.parent_path().parent_path() / "share" / "accordion" / "bench" / "ddp_peer.py"};
+  const fs::path places[] = {
+      program.parent_path().parent_path() / "bench" / "ddp_peer.py",
+      program.parent_path().parent_path() / "share" / "accordion" / "bench" / "ddp_peer.py"};
   for (const fs::path& place : places)
     if (fs::exists(place)) return place;
   throw Error("bench ddp: ddp_peer.py is neither at " + places[0].string() + " nor at " + places[1].string());
@@ -37,43 +40,55 @@ std::string find_peer() {
 
 int bench_ddp(const DdpBenchOptions& options) {
   const bench::DdpPaths paths{fs::read_symlink("/proc/self/exe"), options.python, find_peer()};
-  const std::string check = options.python + " -c 'import torch.distributed' >/dev/null 2>&1";
-  if (std::system(check.c_str()) != 0)
-    throw UsageError("bench ddp: " + options.python + " cannot import torch; install python3-torch, or name another "
+  for (const std::string& model : options.models)
+    check_name("bench ddp", "model", model, one_of(model_names()));
+  for (const int workers : options.workers)
+    check_number("bench ddp", "workers", workers, at_least(1).up_to(64));
+  if (!bench::runs({options.python, "-c", "import torch.distributed"}))
+    throw UsageError("bench ddp: " + options.python +
+                     " cannot import torch; install python3-torch, or name another "
                      "interpreter with --python");
   Json rows = Json::array();
   if (!options.json)
-    std::printf("%-10s %7s %6s %11s %11s %7s %16s %8s\n", "model", "workers", "batch", "ours ms", "PyTorch ms", "ratio",
-                "95 % interval", "hidden");
+    std::printf("%-10s %7s %6s %11s %11s %7s %16s %8s\n", "model", "workers", "batch", "ours ms",
+                "PyTorch ms", "ratio", "95 % interval", "hidden");
   for (const std::string& model : options.models)
     for (int workers : options.workers) {
       if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "%s with %d workers ...\r", model.c_str(), workers);
       const auto timing = bench::time_ddp({model, workers, options.batch, options.steps}, paths);
       if (options.json)
-        rows.push_back({{"model", model}, {"workers", workers}, {"batch", options.batch}, {"steps", options.steps},
-                        {"step_ms", timing.ours_ms}, {"torch_ms", timing.torch_ms}, {"ratio", timing.ratio},
-                        {"ratio_low", timing.ratio_low}, {"ratio_high", timing.ratio_high},
+        rows.push_back({{"model", model},
+                        {"workers", workers},
+                        {"batch", options.batch},
+                        {"steps", options.steps},
+                        {"step_ms", timing.ours_ms},
+                        {"torch_ms", timing.torch_ms},
+                        {"ratio", timing.ratio},
+                        {"ratio_low", timing.ratio_low},
+                        {"ratio_high", timing.ratio_high},
                         {"hidden_share", timing.hidden_share}});
       else
-        std::printf("%-10s %7d %6d %11.2f %11.2f %7.3f   %.3f to %.3f %6.0f %%\n", model.c_str(), workers, options.batch,
-                    timing.ours_ms, timing.torch_ms, timing.ratio, timing.ratio_low, timing.ratio_high,
-                    100 * timing.hidden_share);
+        std::printf("%-10s %7d %6d %11.2f %11.2f %7.3f   %.3f to %.3f %6.0f %%\n", model.c_str(), workers,
+                    options.batch, timing.ours_ms, timing.torch_ms, timing.ratio, timing.ratio_low,
+                    timing.ratio_high, 100 * timing.hidden_share);
       std::fflush(stdout);
     }
   if (options.json)
     std::cout << rows.dump(2) << "\n";
   else
-    std::printf("Gradients verified against PyTorch's before timing. Ratio below 1: ours is faster. Hidden: share of\n"
-                "communication that ran while backward went on.\n");
+    std::printf(
+        "Gradients verified against PyTorch's before timing. Ratio below 1: ours is faster. Hidden: share "
+        "of\n"
+        "communication that ran while backward went on.\n");
   return 0;
 }
 
 int bench_ddp_worker(bench::WorkerOptions options) {
   const auto place = place_from_environment(::getenv);
   if (!place) throw UsageError("bench ddp-worker is started by bench ddp");
-  options.threads = threads_per_rank(available_cores(), place->local_world);
-  bench::run_ddp_worker({.rank = place->rank, .size = place->world, .address = place->address, .port = place->port},
-                        options);
+  options.threads = threads_of_rank(*place, ::getenv);
+  bench::run_ddp_worker(
+      {.rank = place->rank, .size = place->world, .address = place->address, .port = place->port}, options);
   return 0;
 }
 
@@ -86,9 +101,15 @@ Run add_bench(CLI::App& verb) {
 
   CLI::App* ddp = verb.add_subcommand("ddp", "One training step of the C++ DDP beside PyTorch's own.");
   ddp->add_option("--models", ddp_options->models, "Models.")->delimiter(',')->capture_default_str();
-  ddp->add_option("--workers", ddp_options->workers, "Numbers of workers.")->delimiter(',')->capture_default_str();
-  ddp->add_option("--batch", ddp_options->batch, "Samples per worker.")->check(CLI::Range(1, 4096))->capture_default_str();
-  ddp->add_option("--steps", ddp_options->steps, "Pairs of steps.")->check(CLI::Range(6, 10000))->capture_default_str();
+  ddp->add_option("--workers", ddp_options->workers, "Numbers of workers.")
+      ->delimiter(',')
+      ->capture_default_str();
+  ddp->add_option("--batch", ddp_options->batch, "Samples per worker.")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  ddp->add_option("--steps", ddp_options->steps, "Pairs of steps.")
+      ->check(CLI::Range(6, 10000))
+      ->capture_default_str();
   ddp->add_option("--python", ddp_options->python, "Interpreter with torch.")->capture_default_str();
   ddp->add_flag("--json", ddp_options->json, "One JSON array on standard output.");
 

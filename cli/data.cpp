@@ -33,7 +33,8 @@ int list(const std::filesystem::path& root, bool as_json) {
   for (const Json& row : rows) {
     const auto name = row["name"].get<std::string>();
     std::cout << name << std::string(16 - name.size(), ' ')
-              << (row["folder"].is_null() ? "not here; accordion data " + name : row["folder"].get<std::string>())
+              << (row["folder"].is_null() ? "not here; accordion data " + name
+                                          : row["folder"].get<std::string>())
               << "\n";
   }
   return 0;
@@ -44,7 +45,8 @@ int list(const std::filesystem::path& root, bool as_json) {
 Run add_data(CLI::App& verb) {
   auto arguments = std::make_shared<DataArguments>();
   verb.add_option("name", arguments->name, "Data set to fetch: " + join(dataset_names()));
-  verb.add_option("--data-dir", arguments->root, "Where data sets are kept (default $ACCORDION_DATA, or ~/.cache/accordion).");
+  verb.add_option("--data-dir", arguments->root,
+                  "Where data sets are kept (default $ACCORDION_DATA, or ~/.cache/accordion).");
   verb.add_flag("--json", arguments->json, "One JSON array on standard output.");
   return [arguments] {
     const std::filesystem::path root =

@@ -1,23 +1,84 @@
 #include "cli/fields.h"
 
-#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
 
 namespace accordion::cli {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// Takes one value off the front of `text`: a string in either kind of quotes, or a bare word. False where
+// there is none.
+bool take_value(std::string_view& text, std::string& value) {
+  if (text.starts_with('\'') || text.starts_with('"')) {
+    const char quote = text[0];
+    std::size_t end = 1;
+    while (end < text.size() && text[end] != quote) end += quote == '"' && text[end] == '\\' ? 2 : 1;
+    if (end >= text.size()) return false;
+    const std::string_view whole = text.substr(0, end + 1);
+    text.remove_prefix(end + 1);
+    if (quote == '\'') {
+      value = whole.substr(1, whole.size() - 2);
+      return true;
+    }
+    const Json parsed =
+        Json::parse(whole, nullptr, /*allow_exceptions=*/false);  // TOML's escapes are JSON's.
+    if (!parsed.is_string()) return false;
+    value = parsed.get<std::string>();
+    return true;
+  }
+  const std::size_t end = std::min(text.size(), text.find_first_of(" \t\r#,]"));
+  value = text.substr(0, end);
+  text.remove_prefix(end);
+  return !value.empty();
+}
+
+// The value of a line `name = value`, a list as its items with commas between them. False for what is
+// neither.
+bool parse_line_value(std::string_view text, std::string& value) {
+  if (!text.starts_with('['))
+    return take_value(text, value) && (trimmed(text).empty() || trimmed(text)[0] == '#');
+  text = trimmed(text.substr(1));
+  while (!text.starts_with(']')) {
+    std::string item;
+    if (!take_value(text, item)) return false;
+    value += (value.empty() ? "" : ",") + item;
+    text = trimmed(text);
+    if (text.starts_with(','))
+      text = trimmed(text.substr(1));
+    else if (!text.starts_with(']'))
+      return false;
+  }
+  text = trimmed(text.substr(1));
+  return text.empty() || text[0] == '#';
+}
+
+}  // namespace
 
 void read_recipe(const std::string& path,
                  const std::function<void(const std::string& name, const std::string& text)>& set) {
-  std::vector<CLI::ConfigItem> items;
-  try {
-    items = CLI::ConfigTOML().from_file(path);
-  } catch (const CLI::Error&) {
+  std::ifstream file(path);
+  if (!file || std::filesystem::is_directory(path))
     throw UsageError("--recipe " + path + ": cannot be read, expected a TOML file");
-  }
-  for (const CLI::ConfigItem& item : items) {
-    if (!item.parents.empty())
-      throw UsageError(path + ": section [" + item.parents.front() + "], expected plain `option = value` lines");
-    std::string text;
-    for (const std::string& input : item.inputs) text += (text.empty() ? "" : ",") + input;
-    set(item.name, text);
+  std::set<std::string> seen;
+  int number = 0;
+  for (std::string text; std::getline(file, text);) {
+    const std::string where = path + ":" + std::to_string(++number) + ": ";
+    const std::string_view line = trimmed(text);
+    if (line.empty() || line[0] == '#') continue;
+    const std::size_t equals = line.find('=');
+    const std::string name(trimmed(line.substr(0, equals)));
+    std::string value;
+    if (equals == std::string_view::npos || !parse_line_value(trimmed(line.substr(equals + 1)), value))
+      throw UsageError(where + std::string(line) + ", expected `option = value`");
+    if (!seen.insert(json_key(name)).second) throw UsageError(where + name + " is given twice");
+    set(name, value);
   }
 }
 

@@ -11,17 +11,18 @@ namespace accordion::cli {
 // "0.1", "[150, 250]", "\"cnn\"": as TOML writes it.
 template <class Value>
 std::string toml_text(const Value& value) {
-  return Json(value).dump();
+  return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Adds `--name` for every field. Values given on the command line are parsed into `options` and keep their place:
-// `owner` (the verb) leads the message of a refusal.
+// Adds `--name` for every field. Values given on the command line are parsed into `options` and keep their
+// place: `owner` (the verb) leads the message of a refusal.
 template <class Options>
 void add_fields(CLI::App& app, const std::string& owner, Options& options) {
   options.fields([&](std::string_view name, auto& value, std::string_view help, const Allowed& allowed = {}) {
     using Value = std::remove_cvref_t<decltype(value)>;
     std::string text(help);
     if constexpr (std::is_same_v<Value, bool>) {
+      if (value) text += " (On by default; --no-" + std::string(name) + " turns it off.)";
       app.add_flag("--" + std::string(name) + ",!--no-" + std::string(name), value, text);
     } else {
       if (!allowed.names.empty() || allowed.text() != "any number") text += " (" + allowed.text() + ")";
@@ -74,7 +75,8 @@ std::string recipe_text(Options options) {
   return text;
 }
 
-// The value of `--recipe` among the arguments, or empty: a recipe is read before the command line, which overrides it.
+// The value of `--recipe` among the arguments, or empty: a recipe is read before the command line, which
+// overrides it.
 std::string recipe_argument(int argc, char** argv);
 
 }  // namespace accordion::cli

@@ -1,4 +1,5 @@
 // accordion VERB ...: finds the verb, runs it, and turns failures into messages and exit statuses.
+#include <cstdio>
 #include <iostream>
 #include <map>
 
@@ -23,14 +24,21 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
   const CLI::App* verb = chosen.front();
   for (; !verb->get_subcommands().empty(); verb = verb->get_subcommands().front()) {
   }
+  if (const auto inner = verb->get_subcommands([](const CLI::App* app) { return !app->get_group().empty(); });
+      !inner.empty()) {
+    for (const CLI::App* each : inner) names.push_back(each->get_name());
+    const auto extras = app.remaining(true);
+    return extras.empty() ? "accordion " + verb->get_name() + " what? There are: " + accordion::join(names)
+                          : accordion::unknown_name(verb->get_name(), extras.front(), names);
+  }
   for (const CLI::Option* option : verb->get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   for (const std::string& extra : app.remaining(true)) {
     const std::string name = extra.substr(0, extra.find('='));
     if (name.empty() || name[0] != '-') return "unexpected argument \"" + extra + "\"";
     const std::string nearest = accordion::nearest_name(name, names);
-    return "unknown option " + name + (nearest.empty() ? "" : "; did you mean " + nearest + "?") + " See accordion " +
-           verb->get_name() + " --help";
+    return "unknown option " + name + (nearest.empty() ? "" : "; did you mean " + nearest + "?") +
+           " See accordion " + verb->get_name() + " --help";
   }
   return error.what();
 }
@@ -39,7 +47,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Accordion compresses gradients hard except where it would hurt: it watches each layer's gradient norm, and "
+      "Accordion compresses gradients hard except where it would hurt: it watches each layer's gradient "
+      "norm, and "
       "sends more while the network is in a critical learning regime.");
   app.name("accordion");
   app.set_version_flag("--version", std::string("accordion ") + accordion::kVersion);
@@ -54,10 +63,14 @@ int main(int argc, char** argv) {
     add("train", "Train a model with one or more workers.",
         [&](CLI::App& verb) { return accordion::cli::add_train(verb, argc, argv); });
     add("models", "List the models.", [](CLI::App& verb) { return accordion::cli::add_models(verb); });
-    add("data", "Fetch a data set, or list them.", [](CLI::App& verb) { return accordion::cli::add_data(verb); });
+    add("data", "Fetch a data set, or list them.",
+        [](CLI::App& verb) { return accordion::cli::add_data(verb); });
     add("bench", "Verify, then time.", [](CLI::App& verb) { return accordion::cli::add_bench(verb); });
     app.parse(argc, argv);
-    return runs.at(app.get_subcommands().front())();
+    const int status = runs.at(app.get_subcommands().front())();
+    if (!std::cout.flush() || std::fflush(stdout) != 0)
+      throw accordion::Error("standard output cannot be written");
+    return status;
   } catch (const CLI::Success& success) {  // --help, --version
     return app.exit(success);
   } catch (const CLI::ParseError& error) {

@@ -2,10 +2,10 @@
 #include <cstdio>
 #include <iostream>
 
+#include "accordion/base/options.h"
 #include "accordion/models/describe.h"
 #include "accordion/models/zoo.h"
 #include "cli/verbs.h"
-#include "accordion/base/options.h"
 
 namespace accordion::cli {
 

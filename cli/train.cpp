@@ -1,5 +1,5 @@
-// accordion train: one run. Starts --workers ranks on this machine, or is itself one rank of a group that torchrun,
-// mpirun or srun started.
+// accordion train: one run. Starts --workers ranks on this machine, or is itself one rank of a group that
+// torchrun, mpirun or srun started.
 #include <signal.h>
 #include <unistd.h>
 
@@ -39,9 +39,11 @@ struct LaunchOptions {
   void fields(auto&& field) {
     field("workers", workers, "Ranks to start on this machine.", at_least(1).up_to(1024));
     field("threads", threads, "Threads per rank; 0 for its share of the cores.", at_least(0).up_to(1024));
-    field("port", port, "TCP port at which ranks started here meet; 0 for a free one.", at_least(0).up_to(65535));
-    field("timeout", timeout, "Seconds to wait for a peer.", above(0));
-    field("interface", interface, "Network interface of the gradients; empty for the one that reaches the first rank.");
+    field("port", port, "TCP port at which ranks started here meet; 0 for a free one.",
+          at_least(0).up_to(65535));
+    field("timeout", timeout, "Seconds to wait for a peer.", at_least(0.001).up_to(1e7));
+    field("interface", interface,
+          "Network interface of the gradients; empty for the one that reaches the first rank.");
     field("data-dir", data_dir, "Folder of the data set; empty for the usual places.");
     field("out", out, "Run folder; empty for a new one under runs/.");
     field("overwrite", overwrite, "Replace the run that the run folder holds.");
@@ -61,16 +63,21 @@ constexpr const char* kTerminalWidth = "ACCORDION_TERMINAL_WIDTH";
 
 volatile std::sig_atomic_t stop_signal = 0;
 
-void note_signal(int signal) { stop_signal = signal; }
+void note_signal(int signal) {
+  stop_signal = signal;
+}
 
+// The first signal asks for an orderly end; a second one of the same kind ends the process at once.
 void catch_stop_signals() {
   struct sigaction action {};
   action.sa_handler = note_signal;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
+  action.sa_flags = SA_RESETHAND;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
 }
 
-std::filesystem::path data_root() { return default_data_root(std::getenv("ACCORDION_DATA"), std::getenv("HOME")); }
+std::filesystem::path data_root() {
+  return default_data_root(std::getenv("ACCORDION_DATA"), std::getenv("HOME"));
+}
 
 // What can be told before any rank starts is told once, not once a rank.
 void check_arguments(const TrainArguments& arguments) {
@@ -79,15 +86,25 @@ void check_arguments(const TrainArguments& arguments) {
   check_name("train", "data", arguments.train.data, one_of(dataset_names()));
 }
 
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (const char* locale = std::getenv(name); locale && *locale) {
+      const std::string_view text = locale;
+      return text.ends_with("UTF-8") || text.ends_with("utf8");
+    }
+  return false;
+}
+
 ProgressOptions progress_options(const TrainArguments& arguments) {
   ProgressOptions progress;
   progress.epochs = arguments.train.epochs;
-  const char* locale = std::getenv("LC_ALL") ? std::getenv("LC_ALL") : std::getenv("LANG");
-  progress.utf8 = locale && std::string_view(locale).find("UTF-8") != std::string_view::npos;
+  progress.utf8 = locale_is_utf8();
   const char* told = std::getenv(kTerminalWidth);
   const auto width = told ? std::optional(std::atoi(told)) : terminal_width(STDERR_FILENO);
   if (width) progress.width = [width] { return *width; };
-  progress.style = arguments.launch.quiet ? ProgressStyle::kQuiet : width ? ProgressStyle::kBar : ProgressStyle::kLines;
+  progress.style = arguments.launch.quiet ? ProgressStyle::kQuiet
+                   : width                ? ProgressStyle::kBar
+                                          : ProgressStyle::kLines;
   return progress;
 }
 
@@ -103,21 +120,20 @@ void print_outcome(const TrainArguments& arguments, const RunOutcome& outcome) {
   if (outcome.interrupted) std::cout << "Interrupted after " << summary["epochs"] << " whole epochs.\n";
   if (outcome.last)
     std::printf("%s on %s: test accuracy %.2f %% after %d epochs, %s of training, %s sent per worker.\n",
-                arguments.train.model.c_str(), arguments.train.data.c_str(), 100 * outcome.last->test_accuracy.value_or(0),
-                summary["epochs"].get<int>(), duration_text(summary["seconds"].get<double>()).c_str(),
+                arguments.train.model.c_str(), arguments.train.data.c_str(),
+                100 * outcome.last->test_accuracy.value_or(0), summary["epochs"].get<int>(),
+                duration_text(summary["seconds"].get<double>()).c_str(),
                 bytes_text(summary["wire_bytes"].get<std::uint64_t>()).c_str());
   std::fflush(stdout);
-  std::cout << "Run folder: " << outcome.folder.string() << " (config.json, epochs.jsonl, summary.json, checkpoints/)"
-            << std::endl;
+  std::cout << "Run folder: " << outcome.folder.string()
+            << " (config.json, epochs.jsonl, summary.json, checkpoints/)" << std::endl;
 }
 
 // This process is a rank.
 int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
   const LaunchOptions& launch = arguments.launch;
-  const int threads =
-      launch.threads > 0 ? launch.threads : threads_per_rank(available_cores(), place.local_world);
+  const int threads = launch.threads > 0 ? launch.threads : threads_of_rank(place, ::getenv);
   ensure_settings(threads, argv);
-  catch_stop_signals();
 
   RunSetup setup;
   setup.meeting = {.rank = place.rank,
@@ -134,6 +150,7 @@ int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
   setup.if_taken = launch.overwrite ? IfTaken::kReplace : IfTaken::kRefuse;
   setup.progress = progress_options(arguments);
   setup.progress_out = &std::cerr;
+  setup.on_start = catch_stop_signals;
   setup.stop_requested = [] { return stop_signal != 0; };
   const RunOutcome outcome = run_training(arguments.train, setup);
   if (place.rank == 0) print_outcome(arguments, outcome);
@@ -146,7 +163,8 @@ int launch_ranks(const TrainArguments& arguments, int argc, char** argv) {
   const LaunchOptions& launch = arguments.launch;
   // Names the missing data set once, before ranks start.
   find_dataset(arguments.train.data, launch.data_dir, data_root());
-  const int threads = launch.threads > 0 ? launch.threads : threads_per_rank(available_cores(), launch.workers);
+  const int threads =
+      launch.threads > 0 ? launch.threads : threads_per_rank(available_cores(), launch.workers);
   const int port = launch.port > 0 ? launch.port : free_port();
   std::vector<WorkerSpec> workers;
   for (int rank = 0; rank < launch.workers; ++rank) {
@@ -154,12 +172,18 @@ int launch_ranks(const TrainArguments& arguments, int argc, char** argv) {
     worker.argv.push_back(std::filesystem::read_symlink("/proc/self/exe"));
     worker.argv.insert(worker.argv.end(), argv + 1, argv + argc);
     worker.environment = worker_environment(threads);
-    worker.environment.merge(place_environment({.rank = rank, .world = launch.workers, .local_rank = rank,
-                                                .local_world = launch.workers, .port = port}));
-    if (const auto width = terminal_width(STDERR_FILENO)) worker.environment[kTerminalWidth] = std::to_string(*width);
+    worker.environment.merge(place_environment({.rank = rank,
+                                                .world = launch.workers,
+                                                .local_rank = rank,
+                                                .local_world = launch.workers,
+                                                .port = port}));
+    if (const auto width = terminal_width(STDERR_FILENO))
+      worker.environment[kTerminalWidth] = std::to_string(*width);
     workers.push_back(std::move(worker));
   }
-  const Ending ending = supervise(workers);
+  // A rank ends after its step; nobody but the user knows how long that may take, and a second Ctrl-C is at
+  // hand.
+  const Ending ending = supervise(workers, {.stop_seconds = std::max(60.0, launch.timeout)});
   if (!ending.message.empty()) std::cerr << "accordion: " << ending.message << "\n";
   return ending.interrupted ? 128 + ending.interrupted : ending.status;
 }
@@ -170,7 +194,8 @@ Run add_train(CLI::App& verb, int argc, char** argv) {
   auto arguments = std::make_shared<TrainArguments>();
   add_fields(verb, "train", arguments->train);
   add_fields(verb, "train", arguments->launch);
-  verb.add_option("--recipe", arguments->recipe, "TOML file with any of these options; the command line overrides it.");
+  verb.add_option("--recipe", arguments->recipe,
+                  "TOML file with any of these options; the command line overrides it.");
   verb.add_flag("--print-config", arguments->print_config, "Print what would run, as a recipe, and stop.");
   verb.add_flag("--json", arguments->json, "Print the summary as one JSON object.");
   if (argc > 1 && std::string_view(argv[1]) == "train")
@@ -184,7 +209,13 @@ Run add_train(CLI::App& verb, int argc, char** argv) {
       std::cout << recipe_text(arguments->train) << recipe_text(arguments->launch);
       return 0;
     }
-    if (place) return run_rank(*arguments, *place, argv);
+    if (place) {
+      if (arguments->launch.workers != 1 && arguments->launch.workers != place->world)
+        throw UsageError("train: workers=" + std::to_string(arguments->launch.workers) + ", but " +
+                         place->source + " started " + std::to_string(place->world) +
+                         " ranks; leave the option out");
+      return run_rank(*arguments, *place, argv);
+    }
     if (arguments->launch.workers > 1) return launch_ranks(*arguments, argc, argv);
     const int port = arguments->launch.port > 0 ? arguments->launch.port : free_port();
     const int status = run_rank(*arguments, {.port = port}, argv);

@@ -1,9 +1,10 @@
 """What the program says: help, refusals, lists."""
 
 import json
+import subprocess
 import unittest
 
-from program import QUICK, ProgramTest
+from program import PROGRAM, QUICK, ProgramTest, environment
 
 
 class Refusals(ProgramTest):
@@ -22,7 +23,9 @@ class Refusals(ProgramTest):
             ("train", "--data", "fashionmnist"):
                 'accordion: train: unknown data "fashionmnist"; did you mean "fashion-mnist"? '
                 "There are: fashion-mnist, mnist, cifar10, cifar100",
-            ("train", "--codec", "none2"): 'accordion: unknown codec "none2"; did you mean "none"? There are: none',
+            ("train", "--codec", "topq"): 'accordion: unknown codec "topq"; did you mean "topk"? There are: none, fp16, bf16, '
+                "topk, mstopk, randomk, dgc, sign-vote, sign-scaled, qsgd, terngrad, powersgd, atomo, threshold",
+            ("train", "--codec", "topk:keep=0"): "accordion: topk: keep=0, expected (0, 1]",
             ("data", "cifar-10"): 'accordion: unknown data set "cifar-10"; did you mean "cifar10"? '
                 "There are: fashion-mnist, mnist, cifar10, cifar100",
         }
@@ -38,18 +41,30 @@ class Refusals(ProgramTest):
             ("--port", "70000"): "accordion: train: port=70000, expected [0, 65535]",
             ("--schedule", "step"):
                 "accordion: train: schedule=step without milestones, expected the epochs at which the rate falls",
+            ("--lr", "inf"): "accordion: train: lr=inf, expected above 0",
+            ("--timeout", "1e300"): "accordion: train: timeout=1e+300, expected [0.001, 1e+07]",
             ("--samples", "99999999"):
                 "accordion: train: samples=99999999, expected at most 60000, the training samples of fashion-mnist",
         }
         for arguments, expected in cases.items():
             self.assertEqual(self.refusal("train", *arguments), expected)
 
+    def test_lost_output_is_no_success(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([PROGRAM, "models", "--json"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("standard output", result.stderr)
+
+    def test_bench_refuses_before_it_starts_anything(self):
+        self.assertIn('unknown model "cnm"; did you mean "cnn"?', self.refusal("bench", "ddp", "--models", "cnm"))
+        self.assertIn("workers", self.refusal("bench", "ddp", "--workers", "0"))
+        self.assertIn("There are: ddp", self.refusal("bench", "ddq"))
+
     def test_no_verb(self):
         self.assertIn("There are: train", self.refusal())
 
     def test_environment_of_a_launcher_that_makes_no_sense(self):
-        import program
-        out, err = self.run_program("train", status=2, env=program.environment(RANK="abc", WORLD_SIZE=2))
+        out, err = self.run_program("train", status=2, env=environment(RANK="abc", WORLD_SIZE=2))
         self.assertIn("RANK", err)
         self.assertIn("abc", err)
 
@@ -66,6 +81,17 @@ class Recipes(ProgramTest):
         out_again, _ = self.run_program("train", "--recipe", again, "--print-config")
         self.assertEqual(out, out_again)
 
+    def test_any_text_survives_print_config(self):
+        odd = 'a # "b", \\c\\ [d] \'e\' = f'
+        out, _ = self.run_program("train", "--out", odd, "--print-config")
+        recipe = self.folder / "a.toml"
+        recipe.write_text(out)
+        self.assertEqual(self.run_program("train", "--recipe", recipe, "--print-config")[0], out)
+        recipe.write_text("# a comment\n\nout = 'x # y'  # another\nmilestones = [ 1, 2, ] # list\nschedule = \"step\"\n")
+        out, _ = self.run_program("train", "--recipe", recipe, "--print-config")
+        self.assertIn('out = "x # y"', out)
+        self.assertIn("milestones = [1,2]", out)
+
     def test_mistakes_name_the_file(self):
         recipe = self.folder / "a.toml"
         recipe.write_text("epoch = 7\n")
@@ -74,6 +100,15 @@ class Recipes(ProgramTest):
         recipe.write_text("epochs = -1\n")
         _, err = self.run_program("train", "--recipe", recipe, status=2)
         self.assertIn(f"{recipe}: epochs=-1, expected at least 1", err)
+        for text in ("epochs", "epochs = ", 'out = "open', "milestones = [1, 2", "epochs = 3 4", "[section]"):
+            recipe.write_text("seed = 1\n" + text + "\n")
+            _, err = self.run_program("train", "--recipe", recipe, status=2)
+            self.assertIn(f"{recipe}:2: ", err)
+        recipe.write_text("seed = 1\nseed = 2\n")
+        _, err = self.run_program("train", "--recipe", recipe, status=2)
+        self.assertIn(f"{recipe}:2: seed is given twice", err)
+        _, err = self.run_program("train", "--recipe", self.folder, status=2)
+        self.assertIn("cannot be read", err)
         _, err = self.run_program("train", "--recipe", "nowhere.toml", status=2)
         self.assertIn("--recipe nowhere.toml: cannot be read", err)
 

@@ -105,6 +105,20 @@ class Meeting(ProgramTest):
         self.assertEqual(status, 1)
         self.assertRegex(err, f"port {port} .*taken")
 
+    def test_a_rank_that_waits_can_be_interrupted(self):
+        [process] = self.start_ranks([0], [*QUICK, "--timeout", "60"], world=2)
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        begin = time.time()
+        process.communicate(timeout=30)
+        self.assertLess(time.time() - begin, 3)
+        self.assertNotEqual(process.returncode, 0)
+
+    def test_workers_must_agree_with_the_launcher(self):
+        env = environment(RANK=0, WORLD_SIZE=2, MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port())
+        _, err = self.run_program("train", *QUICK, "--workers", 4, env=env, status=2)
+        self.assertIn("workers=4, but", err)
+
     def test_a_wrong_address(self):
         env = environment(RANK=1, WORLD_SIZE=2, MASTER_ADDR="no-such-host.invalid", MASTER_PORT=29500)
         begin = time.time()

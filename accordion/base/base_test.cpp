@@ -45,14 +45,16 @@ TEST(Options, AreReadFromASetting) {
 TEST(Options, RefusalsNameOptionValueAndRange) {
   EXPECT_EQ(refusal("keep=0"), "topk: keep=0, expected (0, 1]");
   EXPECT_EQ(refusal("keep=nan"), "topk: keep=nan, expected (0, 1]");
-  EXPECT_EQ(refusal("keep=1e999"), "topk: keep=1e999, expected a number");
+  EXPECT_EQ(refusal("keep=1e999"), "topk: keep=1e999, expected a number that fits its type");
   EXPECT_EQ(refusal("max-rounds=0"), "topk: max-rounds=0, expected at least 1");
   EXPECT_EQ(refusal("max-rounds=2.5"), "topk: max-rounds=2.5, expected a whole number");
   EXPECT_EQ(refusal("feedback=yes"), "topk: feedback=yes, expected true or false");
   EXPECT_EQ(refusal("keep"), "topk: keep has no value, expected keep=VALUE");
   EXPECT_EQ(refusal("kep=1"),
-            "topk: unknown option \"kep\"; did you mean \"keep\"? There are: keep, max-rounds, feedback, order, marks");
-  EXPECT_EQ(refusal("order=lats"), "topk: unknown order \"lats\"; did you mean \"last\"? There are: first, last");
+            "topk: unknown option \"kep\"; did you mean \"keep\"? There are: keep, max-rounds, feedback, "
+            "order, marks");
+  EXPECT_EQ(refusal("order=lats"),
+            "topk: unknown order \"lats\"; did you mean \"last\"? There are: first, last");
 }
 
 TEST(Options, SurviveJsonWithUnderscoredKeys) {

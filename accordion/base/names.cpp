@@ -42,7 +42,8 @@ std::string join(const std::vector<std::string>& names) {
   return list;
 }
 
-std::string unknown_name(std::string_view kind, std::string_view name, const std::vector<std::string>& candidates) {
+std::string unknown_name(std::string_view kind, std::string_view name,
+                         const std::vector<std::string>& candidates) {
   std::string message = "unknown " + std::string(kind) + " \"" + std::string(name) + "\"";
   if (const std::string nearest = nearest_name(name, candidates); !nearest.empty())
     message += "; did you mean \"" + nearest + "\"?";

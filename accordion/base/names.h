@@ -14,6 +14,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 std::string join(const std::vector<std::string>& names);
 
 // `unknown model "resnet81"; did you mean "resnet18"? There are: cnn, resnet18, resnet20`
-std::string unknown_name(std::string_view kind, std::string_view name, const std::vector<std::string>& candidates);
+std::string unknown_name(std::string_view kind, std::string_view name,
+                         const std::vector<std::string>& candidates);
 
 }  // namespace accordion

@@ -20,11 +20,12 @@ std::string Allowed::text() const {
 
 void check_number(std::string_view owner, std::string_view name, double value, const Allowed& allowed) {
   if (!allowed.holds(value))
-    throw UsageError(std::string(owner) + ": " + std::string(name) + "=" + number_text(value) + ", expected " +
-                     allowed.text());
+    throw UsageError(std::string(owner) + ": " + std::string(name) + "=" + number_text(value) +
+                     ", expected " + allowed.text());
 }
 
-void check_name(std::string_view owner, std::string_view name, const std::string& value, const Allowed& allowed) {
+void check_name(std::string_view owner, std::string_view name, const std::string& value,
+                const Allowed& allowed) {
   if (std::find(allowed.names.begin(), allowed.names.end(), value) == allowed.names.end())
     throw UsageError(std::string(owner) + ": " + unknown_name(name, value, allowed.names));
 }

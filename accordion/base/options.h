@@ -37,7 +37,8 @@ struct Allowed {
   Allowed below(double value) const { return with_high(value, true); }
 
   bool holds(double value) const {
-    return (open_low ? value > low : value >= low) && (open_high ? value < high : value <= high);
+    return std::isfinite(value) && (open_low ? value > low : value >= low) &&
+           (open_high ? value < high : value <= high);
   }
   std::string text() const;  // "(0, 1]", "at least 1"
 
@@ -50,16 +51,23 @@ struct Allowed {
   }
 };
 
-inline Allowed at_least(double value) { return {.low = value}; }
-inline Allowed above(double value) { return {.low = value, .open_low = true}; }
-inline Allowed one_of(std::vector<std::string> names) { return {.names = std::move(names)}; }
+inline Allowed at_least(double value) {
+  return {.low = value};
+}
+inline Allowed above(double value) {
+  return {.low = value, .open_low = true};
+}
+inline Allowed one_of(std::vector<std::string> names) {
+  return {.names = std::move(names)};
+}
 
 // "0.1" rather than "0.100000".
 std::string number_text(double value);
 
 // Throws UsageError naming the option, its value and what is allowed.
 void check_number(std::string_view owner, std::string_view name, double value, const Allowed& allowed);
-void check_name(std::string_view owner, std::string_view name, const std::string& value, const Allowed& allowed);
+void check_name(std::string_view owner, std::string_view name, const std::string& value,
+                const Allowed& allowed);
 
 template <class Value>
 void check_field(std::string_view owner, std::string_view name, const Value& value, const Allowed& allowed) {
@@ -129,6 +137,7 @@ void parse_value(std::string_view owner, std::string_view name, std::string_view
     }
   } else {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc::result_out_of_range) refuse("a number that fits its type");
     if (error != std::errc() || end != text.data() + text.size())
       refuse(std::is_integral_v<Value> ? "a whole number" : "a number");
   }

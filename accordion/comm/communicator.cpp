@@ -6,6 +6,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "accordion/base/half.h"
+#include "accordion/kernels/halves.h"
+
 namespace accordion {
 namespace {
 
@@ -20,18 +23,29 @@ constexpr std::size_t kBlock = 2048;
 
 // target[i] = parts[0][i] + parts[1][i] + ..., in that order. `target` may be one of the parts.
 template <class T, class Combine>
-void combine_in_order(std::span<const std::byte* const> parts, T* target, std::size_t count,
-                      Combine combine) {
+void combine_in_order(std::span<const std::byte* const> parts, std::span<T> target, Combine combine) {
   T block[kBlock];
-  for (std::size_t begin = 0; begin < count; begin += kBlock) {
-    const std::size_t length = std::min(kBlock, count - begin);
+  for (std::size_t begin = 0; begin < target.size(); begin += kBlock) {
+    const std::size_t length = std::min(kBlock, target.size() - begin);
     std::memcpy(block, parts[0] + begin * sizeof(T), length * sizeof(T));
     for (const std::byte* bytes : parts.subspan(1)) {
       const T* part = reinterpret_cast<const T*>(bytes) + begin;
       for (std::size_t i = 0; i < length; ++i) block[i] = combine(block[i], part[i]);
     }
-    std::memcpy(target + begin, block, length * sizeof(T));
+    std::memcpy(target.data() + begin, block, length * sizeof(T));
   }
+}
+
+// 16-bit numbers as the kernels see them.
+std::vector<const std::uint16_t*> words(std::span<const std::byte* const> parts) {
+  std::vector<const std::uint16_t*> result;
+  for (const std::byte* part : parts) result.push_back(reinterpret_cast<const std::uint16_t*>(part));
+  return result;
+}
+
+template <class T>
+std::span<std::uint16_t> words(std::span<T> values) {
+  return {reinterpret_cast<std::uint16_t*>(values.data()), values.size()};
 }
 
 }  // namespace
@@ -59,7 +73,7 @@ std::span<std::byte> Communicator::scratch(std::size_t bytes) {
 // owner, who combines them in rank order, and gather the results. It moves what a ring all-reduce moves,
 // 2S(N-1)/N.
 template <class T, class Combine>
-void Communicator::reduce(std::span<T> values, Combine combine) {
+void Communicator::reduce(std::span<T> values, Combine combine_parts) {
   const auto ranks = static_cast<std::size_t>(size());
   const auto self = static_cast<std::size_t>(rank());
   const std::size_t count = values.size();
@@ -70,7 +84,7 @@ void Communicator::reduce(std::span<T> values, Combine combine) {
     const auto all = scratch(ranks * values.size_bytes());
     gather(std::as_bytes(values), all);
     for (std::size_t r = 0; r < ranks; ++r) parts_[r] = all.data() + r * values.size_bytes();
-    combine_in_order(parts_, values.data(), count, combine);
+    combine_parts(parts_, values);
     return;
   }
 
@@ -91,7 +105,7 @@ void Communicator::reduce(std::span<T> values, Combine combine) {
     parts_[r] = receive_.back().data();
   }
   all_to_all(send_, receive_);
-  combine_in_order(parts_, mine.data(), mine.size(), combine);
+  combine_parts(parts_, mine);
 
   receive_.clear();
   for (std::size_t r = 0; r < ranks; ++r) receive_.push_back(std::as_writable_bytes(chunk_of(r)));
@@ -100,20 +114,39 @@ void Communicator::reduce(std::span<T> values, Combine combine) {
 
 template <class T>
 void Communicator::sum(std::span<T> values) {
-  reduce(values, [](T a, T b) {
-    if constexpr (std::is_integral_v<T>) {
-      using Wrapping = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b));
-    } else {
-      return a + b;
-    }
+  reduce(values, [](std::span<const std::byte* const> parts, std::span<T> target) {
+    combine_in_order(parts, target, [](T a, T b) {
+      if constexpr (std::is_integral_v<T>) {
+        using Wrapping = std::make_unsigned_t<T>;
+        return static_cast<T>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b));
+      } else {
+        return a + b;
+      }
+    });
   });
 }
 
 template <class T>
 void Communicator::max(std::span<T> values) {
   // Only what is not a number differs from itself; as `a` it stays, because no comparison with it holds.
-  reduce(values, [](T a, T b) { return b > a || b != b ? b : a; });
+  reduce(values, [](std::span<const std::byte* const> parts, std::span<T> target) {
+    combine_in_order(parts, target, [](T a, T b) { return b > a || b != b ? b : a; });
+  });
+}
+
+// 16-bit numbers are added in single precision, and rounded once.
+template <>
+void Communicator::sum(std::span<Half> values) {
+  reduce(values, [](std::span<const std::byte* const> parts, std::span<Half> target) {
+    kernels::sum_halves(words(parts), words(target));
+  });
+}
+
+template <>
+void Communicator::sum(std::span<Bfloat16> values) {
+  reduce(values, [](std::span<const std::byte* const> parts, std::span<Bfloat16> target) {
+    kernels::sum_bfloat16s(words(parts), words(target));
+  });
 }
 
 #define ACCORDION_REDUCIBLE(T)                   \

@@ -36,7 +36,7 @@ class Communicator {
   // Replaces each value by the sum (the largest) over ranks, taken in rank order 0, 1, ... on every rank.
   // Integers wrap around. The largest of values among which one is not a number is not a number either, so
   // that an overflow anywhere reaches everyone. T: float, double, std::int8_t, std::int16_t, std::int32_t,
-  // std::int64_t, std::uint64_t.
+  // std::int64_t, std::uint64_t; sums also Half and Bfloat16 (base/half.h).
   template <class T>
   void sum(std::span<T> values);
   template <class T>

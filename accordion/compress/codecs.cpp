@@ -55,4 +55,48 @@ std::string codec_text(const CodecOptions& codec) {
       codec);
 }
 
+std::size_t payload_bytes(const CodecOptions& codec, const Shape& shape, int world) {
+  return std::visit(
+      [&](const auto& options) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(options)>, NoneOptions>)
+          return shape.count() * sizeof(float);
+        else
+          return payload_bytes(options, shape, world);
+      },
+      codec);
+}
+
+namespace {
+
+// Whether a tensor is worth its codec.
+bool worthwhile(const CodecOptions& codec, const Shape& shape, int world, const Routing& routing) {
+  if (shape.dims.size() < 2) return false;
+  if (routing.paper) return true;
+  if (shape.count() < routing.min_count) return false;
+  const auto dense = static_cast<double>(shape.count() * sizeof(float));
+  const auto sent = static_cast<double>(payload_bytes(codec, shape, world));
+  if (std::holds_alternative<PowerSgdOptions>(codec)) return dense > routing.min_rate * sent;
+  // What a threshold sends depends on the gradient; a message that grows past half of it falls back to dense
+  // by itself.
+  if (std::holds_alternative<ThresholdOptions>(codec)) return true;
+  if (const auto* atomo = std::get_if<AtomoOptions>(&codec))
+    return atomo->budget < static_cast<double>(std::min(shape.rows(), shape.columns()));
+  if (const auto* qsgd = std::get_if<QsgdOptions>(&codec)) return qsgd->coding == "elias" || sent < dense;
+  return sent < dense;
+}
+
+}  // namespace
+
+std::unique_ptr<Compressor> make_compressor(const CodecOptions& codec, const Shape& shape, int world,
+                                            const Routing& routing) {
+  return std::visit(
+      [&](const auto& options) -> std::unique_ptr<Compressor> {
+        if constexpr (std::is_same_v<std::decay_t<decltype(options)>, NoneOptions>)
+          return nullptr;
+        else
+          return worthwhile(codec, shape, world, routing) ? make(options, shape) : nullptr;
+      },
+      codec);
+}
+
 }  // namespace accordion

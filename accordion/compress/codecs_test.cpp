@@ -17,7 +17,10 @@ TEST(Codecs, UnknownOnesAreRefusedWithWhatThereIs) {
     parse_codec("nome");
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "unknown codec \"nome\"; did you mean \"none\"? There are: none");
+    EXPECT_STREQ(error.what(),
+                 "unknown codec \"nome\"; did you mean \"none\"? There are: none, fp16, bf16, topk, mstopk, "
+                 "randomk, dgc, "
+                 "sign-vote, sign-scaled, qsgd, terngrad, powersgd, atomo, threshold");
   }
   EXPECT_THROW(parse_codec("none:keep=1"), UsageError);
 }

@@ -45,7 +45,9 @@ Share share(std::size_t begin, std::size_t end, int rank, int ranks) {
   assert(begin <= end && 0 <= rank && rank < ranks);
   const std::size_t size = end - begin;
   const auto part = static_cast<std::size_t>(rank), parts = static_cast<std::size_t>(ranks);
-  return {begin + size * part / parts, begin + size * (part + 1) / parts};
+  // The first ranks take the remainder: rank 0, whose statistics speak for the run, is empty only if all are.
+  const auto start = [&](std::size_t p) { return begin + size / parts * p + std::min(p, size % parts); };
+  return {start(part), start(part + 1)};
 }
 
 std::vector<Share> batch_shares(std::size_t samples, std::size_t global_batch, int rank, int ranks) {

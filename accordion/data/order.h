@@ -32,8 +32,8 @@ struct Share {
   bool operator==(const Share&) const = default;
 };
 
-// The part of [begin, end) that belongs to `rank`. Sizes differ by at most one; some are empty if ranks
-// abound.
+// The part of [begin, end) that belongs to `rank`. Sizes differ by at most one, the first being the larger;
+// some are empty if ranks abound.
 Share share(std::size_t begin, std::size_t end, int rank, int ranks);
 
 // One rank's share of each global batch of an epoch. The last global batch may be smaller.

@@ -1,12 +1,14 @@
 #include "accordion/ddp/communication_thread.h"
 
-#include <ATen/Parallel.h>
+#include <ATen/ATen.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace accordion {
 
-CommunicationThread::CommunicationThread(Exchange& exchange) : exchange_(exchange), thread_([this] { run(); }) {}
+CommunicationThread::CommunicationThread(Exchange& exchange)
+    : exchange_(exchange), thread_([this] { run(); }) {}
 
 CommunicationThread::~CommunicationThread() {
   {
@@ -17,7 +19,8 @@ CommunicationThread::~CommunicationThread() {
   thread_.join();
 }
 
-CommunicationThread::Future CommunicationThread::post(at::Tensor bucket, std::vector<Slice> slices, bool last) {
+CommunicationThread::Future CommunicationThread::post(at::Tensor bucket, std::vector<Slice> slices,
+                                                      bool last) {
   auto done = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
   {
     std::lock_guard lock(mutex_);
@@ -32,47 +35,55 @@ Overlap CommunicationThread::take_overlap() {
   return std::exchange(overlap_, {});
 }
 
-void CommunicationThread::exchange_bucket(Job& job) {
+void CommunicationThread::exchange_bucket(const Job& job) {
   const auto count = static_cast<std::size_t>(job.bucket.numel());
   if (job.bucket.scalar_type() == at::kFloat)
-    exchange_.mean(std::span(job.bucket.data_ptr<float>(), count), job.slices, job.last);
+    exchange_.mean(std::span(job.bucket.data_ptr<float>(), count), job.slices);
   else
-    exchange_.mean(std::span(job.bucket.data_ptr<double>(), count), job.last);
+    exchange_.mean(std::span(job.bucket.data_ptr<double>(), count), job.slices);
+}
+
+void CommunicationThread::end_step(const std::vector<Job>& step) {
+  if (exchange_.end_step()) return;
+  for (const Job& job : step) job.bucket.fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
 void CommunicationThread::run() {
+  std::vector<Job> step;  // Of the step under way: exchanged, but not given back.
+  double busy = 0;
   std::unique_lock lock(mutex_);
-  double busy = 0;  // In this step.
   while (true) {
     posted_.wait(lock, [&] { return stop_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
-    Job job = std::move(jobs_.front());
+    step.push_back(std::move(jobs_.front()));
     jobs_.pop_front();
     lock.unlock();
 
-    const auto begin = Clock::now();
+    const bool last = step.back().last;
+    const auto posted = step.back().posted, begin = Clock::now();
     std::exception_ptr failure;
     try {
-      exchange_bucket(job);
+      exchange_bucket(step.back());
+      if (last) end_step(step);
     } catch (...) {
       failure = std::current_exception();
     }
     const auto end = Clock::now();
-
-    lock.lock();
     busy += std::chrono::duration<double>(end - begin).count();
-    if (job.last) {
+
+    if (last) {
+      lock.lock();
       overlap_.busy_seconds += busy;
-      // Backward ends with the last bucket: what runs after that was not hidden. The wait for this thread to wake is
-      // no communication.
-      overlap_.exposed_seconds += std::min(busy, std::chrono::duration<double>(end - job.posted).count());
+      // Backward ends with the last bucket: what runs after that was not hidden. The wait for this thread to
+      // wake is no communication.
+      overlap_.exposed_seconds += std::min(busy, std::chrono::duration<double>(end - posted).count());
+      lock.unlock();
       busy = 0;
     }
-    lock.unlock();
-    if (failure)
-      job.done->setError(failure);
-    else
-      job.done->markCompleted(job.bucket);
+    if (last || failure) {
+      for (Job& job : step) failure ? job.done->setError(failure) : job.done->markCompleted(job.bucket);
+      step.clear();
+    }
     lock.lock();
   }
 }

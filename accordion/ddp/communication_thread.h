@@ -1,5 +1,5 @@
-// The one thread that calls exchange. Backward posts a bucket as soon as it is full and goes on; buckets are exchanged
-// in the order they were posted, which is the same on every rank.
+// The one thread that calls exchange. Backward posts a bucket as soon as it is full and goes on; buckets are
+// exchanged in the order they were posted, which is the same on every rank.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,7 +31,9 @@ class CommunicationThread {
   explicit CommunicationThread(Exchange& exchange);
   ~CommunicationThread();  // Completes what was posted.
 
-  // `bucket` is flat, in host memory, of float or double. The future gives it back holding the mean, or the error.
+  // `bucket` is flat, in host memory, of float or double. The future gives it back holding the mean, or the
+  // error. It completes with the step's last bucket, because only then is it known whether the step was
+  // finite on every rank; if not, all its gradients are NaN.
   Future post(at::Tensor bucket, std::vector<Slice> slices, bool last);
 
   Overlap take_overlap();
@@ -47,7 +49,8 @@ class CommunicationThread {
   };
 
   void run();
-  void exchange_bucket(Job& job);
+  void exchange_bucket(const Job& job);
+  void end_step(const std::vector<Job>& step);
 
   Exchange& exchange_;
   std::mutex mutex_;

@@ -34,16 +34,31 @@ NamedTensors trainable(torch::nn::Module& module) {
 
 std::vector<TensorInfo> describe(torch::nn::Module& module) {
   std::vector<TensorInfo> tensors;
-  for (const auto& [name, tensor] : trainable(module)) tensors.push_back({name, tensor.sizes().vec()});
+  for (const auto& [name, tensor] : trainable(module)) tensors.push_back({name, {tensor.sizes().vec()}});
   return tensors;
 }
 
-Claim model_claim(torch::nn::Module& module) {
+// Only the rank that decides needs norms.
+ExchangeOptions on_rank(ExchangeOptions options, int rank) {
+  options.track_norms = options.track_norms && rank == 0;
+  return options;
+}
+
+// Everything that the size and order of messages follow from.
+Communicator& require_same_model(Group& group, torch::nn::Module& module, const DdpOptions& options) {
   std::ostringstream text;
   for (const auto& item : module.named_parameters())
+    text << item.key() << ' ' << item.value().sizes() << ' ' << item.value().scalar_type()
+         << (item.value().requires_grad() ? "" : " frozen") << '\n';
+  for (const auto& item : module.named_buffers())
     text << item.key() << ' ' << item.value().sizes() << ' ' << item.value().scalar_type() << '\n';
-  for (const auto& item : module.named_buffers()) text << item.key() << ' ' << item.value().sizes() << '\n';
-  return {"model", text.str()};
+  std::ostringstream settings;
+  settings << "bucket_bytes = " << options.bucket_bytes
+           << "\nfirst_bucket_bytes = " << options.first_bucket_bytes
+           << "\nfind_unused_parameters = " << options.find_unused_parameters << '\n';
+  const Claim claims[] = {{"model", text.str()}, {"DdpOptions", settings.str()}};
+  require_agreement(group.control(), claims);
+  return group.gradients();
 }
 
 std::span<std::byte> bytes_of(torch::Tensor& tensor) {
@@ -56,10 +71,10 @@ DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions o
     : module_(module),
       control_(group.control()),
       options_(options),
-      exchange_(group.gradients(), describe(module), options.track_norms && group.control().rank() == 0),
+      // Braces: the ranks agree before one of them may refuse its model alone.
+      exchange_{require_same_model(group, module, options), describe(module),
+                on_rank(options.exchange, group.rank())},
       thread_(exchange_) {
-  const Claim claims[] = {model_claim(module)};
-  require_agreement(control_, claims);
   std::unordered_map<size_t, std::string> index_names;
   for (const auto& [name, tensor] : trainable(module)) {
     index_names[names_.size()] = name;
@@ -85,7 +100,8 @@ DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions o
   reducer_ = std::make_shared<c10d::Reducer>(
       parameters_, std::move(buckets), std::move(limits), group.control_group(), sparse,
       static_cast<std::int64_t>(options_.bucket_bytes), options_.find_unused_parameters,
-      options_.gradient_as_bucket_view, std::move(index_names), static_cast<std::int64_t>(options_.first_bucket_bytes));
+      options_.gradient_as_bucket_view, std::move(index_names),
+      static_cast<std::int64_t>(options_.first_bucket_bytes));
   reducer_->register_comm_hook(std::make_unique<BucketHook>(thread_, parameters_));
 }
 
@@ -97,7 +113,8 @@ void DataParallel::set_batch(std::int64_t local_samples, std::int64_t global_sam
   if (local_samples < 0 || global_samples < 1 || local_samples > global_samples)
     throw UsageError("set_batch: " + std::to_string(local_samples) + " of " + std::to_string(global_samples) +
                      " samples, expected 0 <= local <= global and at least 1 global");
-  exchange_.set_weight(static_cast<double>(local_samples) * control_.size() / static_cast<double>(global_samples));
+  exchange_.set_weight(static_cast<double>(local_samples) * control_.size() /
+                       static_cast<double>(global_samples));
 }
 
 void DataParallel::set_batch(std::int64_t local_samples) {
@@ -125,8 +142,8 @@ void DataParallel::backward(const torch::Tensor& loss) {
   check_complete();
 }
 
-// Without the search for unused parameters, a parameter without a gradient leaves its bucket unsent and the replicas
-// apart.
+// Without the search for unused parameters, a parameter without a gradient leaves its bucket unsent and the
+// replicas apart.
 void DataParallel::check_complete() {
   if (!std::exchange(awaiting_backward_, false) || got_gradient_.empty()) return;
   std::string missing;
@@ -153,6 +170,8 @@ void DataParallel::broadcast(std::vector<torch::Tensor> tensors) {
   }
 }
 
-void DataParallel::sync_buffers() { broadcast(module_.buffers()); }
+void DataParallel::sync_buffers() {
+  broadcast(module_.buffers());
+}
 
 }  // namespace accordion

@@ -1,13 +1,13 @@
-// DistributedDataParallel for C++: every rank trains a replica on its own samples, and after each backward all replicas
-// hold the same gradient, the mean over the samples of all ranks. Buckets of gradients travel while backward goes on.
+// DistributedDataParallel for C++: every rank trains a replica on its own samples, and after each backward
+// all replicas hold the same gradient, the mean over the samples of all ranks. Buckets of gradients travel
+// while backward goes on.
 //
 //   accordion::Group group(rendezvous);
-//   accordion::DistributedDataParallel ddp(net, group);          // net: std::shared_ptr<Net> or a ModuleHolder
-//   for (auto& [input, target] : batches) {
+//   accordion::DistributedDataParallel ddp(net, group);          // net: std::shared_ptr<Net> or a
+//   ModuleHolder for (auto& [input, target] : batches) {
 //     optimizer.zero_grad();
-//     ddp.set_batch(input.size(0), global_samples);              // only where ranks have different numbers of samples
-//     ddp.backward(loss(ddp.forward(input), target));
-//     optimizer.step();
+//     ddp.set_batch(input.size(0), global_samples);              // only where ranks have different numbers
+//     of samples ddp.backward(loss(ddp.forward(input), target)); optimizer.step();
 //   }
 #pragma once
 
@@ -35,8 +35,9 @@ struct DdpOptions {
   // Gradients are views into the buckets: saves a copy each way, but optimizer.zero_grad() then throws; use
   // DistributedDataParallel::zero_grad().
   bool gradient_as_bucket_view = false;
-  // Keep each tensor's norm of the epoch's summed gradients on rank 0.
-  bool track_norms = false;
+  // How gradients travel: codec settings, routing, seed, and whether rank 0 keeps the norms of summed
+  // gradients.
+  ExchangeOptions exchange = {};
 };
 
 // Everything that does not depend on the signature of forward.
@@ -47,18 +48,19 @@ class DataParallel {
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
 
-  // Weighs this rank's gradient, a mean over `local_samples`, by its share of `global_samples`. Holds until changed.
-  // A rank without samples says 0; its gradient must still be finite.
+  // Weighs this rank's gradient, a mean over `local_samples`, by its share of `global_samples`. Holds until
+  // changed. A rank without samples says 0; its gradient must still be finite.
   void set_batch(std::int64_t local_samples, std::int64_t global_samples);
 
   // The same where the global number is not known: costs one small collective.
   void set_batch(std::int64_t local_samples);
 
-  // loss.backward(), and an Error that names the parameters which got no gradient. A plain loss.backward() works too;
-  // then the next forward reports them.
+  // loss.backward(), and an Error that names the parameters which got no gradient. A plain loss.backward()
+  // works too; then the next forward reports them.
   void backward(const torch::Tensor& loss);
 
-  // While the returned object lives, backward only accumulates: for all but the last of a step's micro-batches.
+  // While the returned object lives, backward only accumulates: for all but the last of a step's
+  // micro-batches.
   class [[nodiscard]] NoSync {
    public:
     explicit NoSync(DataParallel& ddp) : ddp_(ddp), before_(std::exchange(ddp.sync_, false)) {}
@@ -78,7 +80,8 @@ class DataParallel {
   // Gives every rank rank 0's buffers (running means of BatchNorm): before an evaluation or a checkpoint.
   void sync_buffers();
 
-  const std::vector<TensorInfo>& tensors() const { return exchange_.tensors(); }
+  // What is exchanged, for levels per tensor. To be changed only between steps.
+  Exchange& exchange() { return exchange_; }
   EpochStats take_epoch_stats() { return exchange_.take_epoch_stats(); }
   Overlap take_overlap() { return thread_.take_overlap(); }
 
@@ -107,7 +110,9 @@ class DataParallel {
 };
 
 // The tensors in what forward returned, for the search of unused parameters.
-inline void collect_tensors(const torch::Tensor& tensor, std::vector<torch::Tensor>& found) { found.push_back(tensor); }
+inline void collect_tensors(const torch::Tensor& tensor, std::vector<torch::Tensor>& found) {
+  found.push_back(tensor);
+}
 template <class Item>
 void collect_tensors(const std::vector<Item>& items, std::vector<torch::Tensor>& found) {
   for (const Item& item : items) collect_tensors(item, found);
@@ -132,10 +137,11 @@ void DataParallel::after_forward(const Output& output) {
 template <class Module>
 class DistributedDataParallel : public DataParallel {
  public:
-  // Throws on every rank when the ranks' models differ.
+  // Throws on every rank when the ranks' models or options differ.
   DistributedDataParallel(std::shared_ptr<Module> module, Group& group, DdpOptions options = {})
       : DataParallel(*module, group, options), module_(std::move(module)) {}
-  DistributedDataParallel(const torch::nn::ModuleHolder<Module>& module, Group& group, DdpOptions options = {})
+  DistributedDataParallel(const torch::nn::ModuleHolder<Module>& module, Group& group,
+                          DdpOptions options = {})
       : DistributedDataParallel(module.ptr(), group, options) {}
 
   // Takes what the module's own forward takes.

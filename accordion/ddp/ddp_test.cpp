@@ -91,8 +91,12 @@ TEST(Ddp, GradientsEqualThoseOfOneProcessOnTheUnion) {
   };
   const DdpOptions tiny{.bucket_bytes = kTinyBuckets, .first_bucket_bytes = kTinyBuckets};
   const DdpOptions views{.bucket_bytes = kTinyBuckets, .gradient_as_bucket_view = true};
-  const Case cases[] = {{{6}, {}},          {{4, 4}, tiny},          {{7, 2}, {}},
-                        {{5, 1, 3}, tiny},  {{3, 0, 4, 1}, views},   {{2, 2, 2, 2, 1}, tiny},
+  const Case cases[] = {{{6}, {}},
+                        {{4, 4}, tiny},
+                        {{7, 2}, {}},
+                        {{5, 1, 3}, tiny},
+                        {{3, 0, 4, 1}, views},
+                        {{2, 2, 2, 2, 1}, tiny},
                         {{1, 5}, {.bucket_bytes = kTinyBuckets, .find_unused_parameters = true}}};
   for (const Case& c : cases) {
     const auto ranks = static_cast<int>(c.samples.size());
@@ -120,7 +124,8 @@ TEST(Ddp, GradientsEqualThoseOfOneProcessOnTheUnion) {
           ddp.set_batch(mine, total);
         ddp.backward(loss_of(ddp.forward(problem.images.narrow(0, begin, used)),
                              problem.labels.narrow(0, begin, used)));
-        EXPECT_LT(largest_difference(gradients(*nets[r]), expected), 1e-12) << "ranks " << ranks << " step " << step;
+        EXPECT_LT(largest_difference(gradients(*nets[r]), expected), 1e-12)
+            << "ranks " << ranks << " step " << step;
       }
     });
   }
@@ -140,7 +145,9 @@ TEST(Ddp, AccumulatesUnderNoSyncAndSendsOnce) {
       for (int micro = 0; micro < 3; ++micro) {
         const std::int64_t begin = group.rank() * 6 + micro * 2;
         const auto loss = [&] {
-          return loss_of(ddp.forward(problem.images.narrow(0, begin, 2)), problem.labels.narrow(0, begin, 2)) / 3;
+          return loss_of(ddp.forward(problem.images.narrow(0, begin, 2)),
+                         problem.labels.narrow(0, begin, 2)) /
+                 3;
         };
         if (micro < 2) {
           const auto quiet = ddp.no_sync();
@@ -180,7 +187,7 @@ std::pair<std::vector<Tensor>, std::vector<double>> train(DdpOptions options, in
   std::vector<Net> nets;
   for (int rank = 0; rank < ranks; ++rank) nets.push_back(make_net(5, torch::kFloat));
   std::vector<double> norms;
-  options.track_norms = true;
+  options.exchange.track_norms = true;
   run_ranks(ranks, [&](Group& group) {
     Net net = nets[static_cast<std::size_t>(group.rank())];
     DistributedDataParallel ddp(net, group, options);
@@ -188,14 +195,16 @@ std::pair<std::vector<Tensor>, std::vector<double>> train(DdpOptions options, in
     for (int step = 0; step < 6; ++step) {
       ddp.zero_grad();
       const std::int64_t begin = 8 * group.rank();
-      ddp.backward(loss_of(ddp.forward(problem.images.narrow(0, begin, 8)), problem.labels.narrow(0, begin, 8)));
+      ddp.backward(
+          loss_of(ddp.forward(problem.images.narrow(0, begin, 8)), problem.labels.narrow(0, begin, 8)));
       optimizer.step();
     }
     if (group.rank() == 0) norms = ddp.take_epoch_stats().norms;
   });
   for (int rank = 1; rank < ranks; ++rank)
     for (std::size_t i = 0; i < nets[0]->parameters().size(); ++i)
-      EXPECT_TRUE(torch::equal(nets[0]->parameters()[i], nets[static_cast<std::size_t>(rank)]->parameters()[i]))
+      EXPECT_TRUE(
+          torch::equal(nets[0]->parameters()[i], nets[static_cast<std::size_t>(rank)]->parameters()[i]))
           << "replicas differ";
   return {nets[0]->parameters(), norms};
 }
@@ -261,7 +270,8 @@ TEST(Ddp, FindsUnusedParametersAlsoWhenOnlySomeRanksUseThem) {
       // Rank 0 sends nothing for `right`, rank 1 sends 3: the mean is 1.5. Each rank's `left` differs.
       EXPECT_EQ(net->right->bias.grad()[0].item<float>(), 1.5f);
       EXPECT_EQ(net->left->bias.grad()[0].item<float>(), (6 + 3) / 2.0f);
-      EXPECT_TRUE(!net->third->bias.grad().defined() || net->third->bias.grad().abs().max().item<float>() == 0);
+      EXPECT_TRUE(!net->third->bias.grad().defined() ||
+                  net->third->bias.grad().abs().max().item<float>() == 0);
     }
   });
 }
@@ -282,8 +292,54 @@ TEST(Ddp, RefusesModelsThatDiffer) {
       DistributedDataParallel ddp(net, group);
       ADD_FAILURE() << "no error";
     } catch (const Error& error) {
-      EXPECT_STREQ(error.what(), "rank 1 differs from rank 0 in its model: weight [3, 4] Float against weight [2, 4] Float");
+      EXPECT_STREQ(
+          error.what(),
+          "rank 1 differs from rank 0 in its model: weight [3, 4] Float against weight [2, 4] Float");
     }
+  });
+}
+
+TEST(Ddp, RefusesOtherDifferencesToo) {
+  run_ranks(2, [&](Group& group) {
+    const bool odd = group.rank() == 1;
+    const auto refusal = [&](const auto& make) -> std::string {
+      try {
+        make();
+        return "";
+      } catch (const Error& error) {
+        return error.what();
+      }
+    };
+    EXPECT_EQ(refusal([&] {
+                torch::nn::Linear net(4, 2);
+                net->bias.requires_grad_(!odd);
+                DistributedDataParallel ddp(net, group);
+              }),
+              "rank 1 differs from rank 0 in its model: bias [2] Float frozen against bias [2] Float");
+    EXPECT_EQ(
+        refusal([&] {
+          torch::nn::BatchNorm1d net(2);
+          if (odd) net->to(torch::kDouble);
+          if (odd) net->weight.set_data(net->weight.to(torch::kFloat));
+          if (odd) net->bias.set_data(net->bias.to(torch::kFloat));
+          DistributedDataParallel ddp(net, group);
+        }),
+        "rank 1 differs from rank 0 in its model: running_mean [2] Double against running_mean [2] Float");
+    EXPECT_EQ(refusal([&] {
+                torch::nn::Linear net(4, 2);
+                DistributedDataParallel ddp(net, group, {.bucket_bytes = odd ? 64u : 128u});
+              }),
+              "rank 1 differs from rank 0 in its DdpOptions: bucket_bytes = 64 against bucket_bytes = 128");
+    EXPECT_NE(refusal([&] {
+                torch::nn::Linear net(4, 2);
+                DistributedDataParallel ddp(net, group, {.find_unused_parameters = odd});
+              }).find("find_unused_parameters = 1 against find_unused_parameters = 0"),
+              std::string::npos);
+    EXPECT_NE(refusal([&] {
+                torch::nn::Linear net(4, 2);
+                DistributedDataParallel ddp(net, group, {.exchange = {.seed = odd ? 1u : 2u}});
+              }).find("the ranks differ in seed"),
+              std::string::npos);
   });
 }
 
@@ -310,6 +366,38 @@ TEST(Ddp, APeerThatLeavesIsAnErrorOutOfBackward) {
     if (group.rank() == 1) return;
     EXPECT_THROW(ddp.backward(ddp.forward(torch::ones({3, 64})).sum()), std::exception);
   });
+}
+
+// The walk with a codec in it: replicas stay equal, and a step with a NaN on one rank is NaN on all and
+// leaves no trace.
+TEST(Ddp, ExchangesCompressedGradients) {
+  const Problem problem(16, torch::kFloat);
+  std::vector<Net> nets = {make_net(5, torch::kFloat), make_net(5, torch::kFloat)};
+  run_ranks(2, [&](Group& group) {
+    Net net = nets[static_cast<std::size_t>(group.rank())];
+    DistributedDataParallel ddp(
+        net, group,
+        {.bucket_bytes = kTinyBuckets,
+         .exchange = {.levels = {parse_codec("topk:keep=0.1"), parse_codec("powersgd:approx-rank=2")},
+                      .routing = {.paper = true}}});
+    torch::optim::SGD optimizer(net->parameters(), 0.1);
+    for (int step = 0; step < 6; ++step) {
+      if (step == 4) ddp.exchange().set_levels(std::vector<int>(ddp.exchange().tensors(), 1));
+      ddp.zero_grad();
+      Tensor loss = loss_of(ddp.forward(problem.images.narrow(0, 8 * group.rank(), 8)),
+                            problem.labels.narrow(0, 8 * group.rank(), 8));
+      if (step == 2 && group.rank() == 1) loss = loss * std::numeric_limits<float>::quiet_NaN();
+      ddp.backward(loss);
+      for (const Tensor& parameter : net->parameters())
+        EXPECT_EQ(parameter.grad().isnan().any().item<bool>(), step == 2) << step;
+      if (step != 2) optimizer.step();
+    }
+    const EpochStats stats = ddp.take_epoch_stats();
+    EXPECT_EQ(stats.steps, 6);
+    EXPECT_EQ(stats.dropped_steps, 1);
+  });
+  for (std::size_t i = 0; i < nets[0]->parameters().size(); ++i)
+    EXPECT_TRUE(torch::equal(nets[0]->parameters()[i], nets[1]->parameters()[i]));
 }
 
 TEST(Ddp, ForwardWithoutGradientsIsLeftAlone) {

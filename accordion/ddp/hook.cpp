@@ -2,7 +2,8 @@
 
 namespace accordion {
 
-BucketHook::BucketHook(CommunicationThread& thread, const std::vector<at::Tensor>& parameters) : thread_(thread) {
+BucketHook::BucketHook(CommunicationThread& thread, const std::vector<at::Tensor>& parameters)
+    : thread_(thread) {
   for (std::size_t i = 0; i < parameters.size(); ++i)
     tensor_of_[parameters[i].unsafeGetTensorImpl()] = static_cast<int>(i);
 }

@@ -57,8 +57,9 @@ void require_agreement(Communicator& control, std::span<const Claim> claims) {
     const std::vector<std::string> texts = gather_texts(control, claims[c].text);
     for (std::size_t r = 1; r < ranks; ++r)
       if (texts[r] != texts[0])
-        message += (message.empty() ? "" : "; ") + ("rank " + std::to_string(r)) + " differs from rank 0 in its " +
-                   claims[c].label + ": " + first_difference(texts[r], texts[0]);
+        message += (message.empty() ? "" : "; ") + ("rank " + std::to_string(r)) +
+                   " differs from rank 0 in its " + claims[c].label + ": " +
+                   first_difference(texts[r], texts[0]);
   }
   if (!message.empty()) throw Error(message);
 }

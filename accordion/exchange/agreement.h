@@ -13,8 +13,8 @@ struct Claim {
   std::string text;   // One fact a line.
 };
 
-// Returns on every rank when all ranks make the same claims; otherwise throws on every rank an Error that says which
-// rank differs from rank 0 and in which line. Costs one small gather where all agree.
+// Returns on every rank when all ranks make the same claims; otherwise throws on every rank an Error that
+// says which rank differs from rank 0 and in which line. Costs one small gather where all agree.
 void require_agreement(Communicator& control, std::span<const Claim> claims);
 
 }  // namespace accordion

@@ -1,61 +1,272 @@
 #include "accordion/exchange/exchange.h"
 
+#include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
+#include <string>
+#include <tuple>
 #include <utility>
 
+#include "accordion/base/error.h"
+#include "accordion/base/half.h"
+#include "accordion/base/hash.h"
+#include "accordion/exchange/frame.h"
 #include "accordion/kernels/dense.h"
 
 namespace accordion {
 
-std::size_t TensorInfo::count() const {
-  return std::accumulate(shape.begin(), shape.end(), std::size_t{1},
-                         [](std::size_t n, std::int64_t dim) { return n * static_cast<std::size_t>(dim); });
-}
-
-Exchange::Exchange(Communicator& gradients, std::vector<TensorInfo> tensors, bool track_norms)
-    : gradients_(gradients), tensors_(std::move(tensors)) {
-  if (!track_norms) return;
-  for (const TensorInfo& tensor : tensors_) sums_.emplace_back(tensor.count());
-}
-
-// Scaling before the sum keeps it in range, and is exact where the number of ranks is a power of two.
-template <class T>
-void Exchange::dense_mean(std::span<T> values) {
-  const T factor = static_cast<T>(weight_ / gradients_.size());
-  if constexpr (std::is_same_v<T, float>) {
-    if (factor != 1) kernels::scale(values, factor);
-  } else {
-    for (T& value : values) value *= factor;
+Exchange::Exchange(Communicator& gradients, std::vector<TensorInfo> tensors, ExchangeOptions options)
+    : gradients_(gradients), options_(std::move(options)) {
+  for (TensorInfo& tensor : tensors) {
+    if (options_.track_norms) sums_.emplace_back(tensor.shape.count());
+    layers_.emplace_back(std::move(tensor));
   }
-  gradients_.sum(values);
+  set_levels(std::vector<int>(layers_.size(), 0));
 }
 
-void Exchange::mean(std::span<float> bucket, std::span<const Slice> slices, bool last) {
-  if (!sums_.empty())
+void Exchange::set_levels(std::span<const int> levels) {
+  compresses_ = false;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const auto level = static_cast<std::size_t>(levels[i]);
+    if (levels[i] != layers_[i].level() || step_ == 0)
+      layers_[i].set_level(levels[i], options_.levels.at(level), gradients_.size(), options_.routing);
+    compresses_ = compresses_ || layers_[i].compressor();
+  }
+  require_same_levels();
+}
+
+// Message sizes and shared draws follow from these: ranks that differ would deadlock, or add what does not
+// belong together.
+void Exchange::require_same_levels() {
+  Hash hash;
+  hash.add(options_.seed);
+  for (const CodecOptions& level : options_.levels) hash.add(codec_text(level));
+  for (const Layer& layer : layers_) {
+    hash.add(layer.info().name).add(static_cast<std::uint64_t>(layer.level()));
+    for (std::int64_t dim : layer.info().shape.dims) hash.add(static_cast<std::uint64_t>(dim));
+  }
+  std::uint64_t bounds[] = {hash.value(), ~hash.value()};
+  gradients_.max(std::span<std::uint64_t>(bounds));
+  stats_.traffic.control_bytes += sizeof bounds;
+  if (bounds[0] != ~bounds[1])
+    throw Error(
+        "rank " + std::to_string(gradients_.rank()) +
+        ": the ranks differ in seed, codec settings, tensors or levels, and must not exchange gradients");
+}
+
+Context Exchange::context(int tensor) const {
+  return {options_.seed, step_, epoch_, tensor, gradients_.rank(), gradients_.size()};
+}
+
+void Exchange::mean(std::span<float> bucket, std::span<const Slice> slices) {
+  if (!sums_.empty() && weight_ != 0)
     for (const Slice& slice : slices)
       kernels::add(bucket.subspan(slice.offset, slice.count), sums_[static_cast<std::size_t>(slice.tensor)]);
-  dense_mean(bucket);
-  dense_floats_ += bucket.size();
-  stats_.steps += last;
+  if (weight_ != 1) kernels::scale(bucket, static_cast<float>(weight_));
+  for (const Slice& slice : slices)
+    if (Layer& layer = layers_[static_cast<std::size_t>(slice.tensor)]; !layer.keeps_residual())
+      layer.flush_into(bucket.subspan(slice.offset, slice.count));
+
+  send_dense(bucket, slices);
+  int rounds = 0;
+  for (const Slice& slice : slices)
+    if (Compressor* codec = layers_[static_cast<std::size_t>(slice.tensor)].compressor())
+      rounds = std::max(rounds, codec->rounds());
+  for (int i = 0; i < rounds; ++i) run_round(i, bucket, slices);
 }
 
-void Exchange::mean(std::span<double> bucket, bool last) {
-  dense_mean(bucket);
-  dense_doubles_ += bucket.size();
-  stats_.steps += last;
+void Exchange::mean(std::span<double> bucket, std::span<const Slice> slices) {
+  if (!sums_.empty() && weight_ != 0)
+    for (const Slice& slice : slices)
+      for (std::size_t i = 0; i < slice.count; ++i)
+        sums_[static_cast<std::size_t>(slice.tensor)][i] += static_cast<float>(bucket[slice.offset + i]);
+  const double factor = weight_ / gradients_.size();
+  for (double& value : bucket) value *= factor;
+  dense_sum(bucket);
+}
+
+template <class T>
+void Exchange::dense_sum(std::span<T> values) {
+  gradients_.sum(values);
+  stats_.traffic.payload_bytes += values.size_bytes();
+  stats_.traffic.paper_floats += values.size();
+  summed_bytes_ += values.size_bytes();
+}
+
+// Dividing before the sum keeps it in range, and is exact where the number of ranks is a power of two.
+void Exchange::send_dense(std::span<float> bucket, std::span<const Slice> slices) {
+  const float factor = 1.0f / static_cast<float>(gradients_.size());
+  std::size_t count = 0;
+  for (const Slice& slice : slices)
+    if (!layers_[static_cast<std::size_t>(slice.tensor)].compressor()) count += slice.count;
+  if (count == bucket.size()) {  // Nothing to leave out: where it lies.
+    if (factor != 1) kernels::scale(bucket, factor);
+    return dense_sum(bucket);
+  }
+  if (count == 0) return;
+  dense_.resize(std::max(dense_.size(), count));
+  const auto copy = [&](bool back) {
+    std::size_t at = 0;
+    for (const Slice& slice : slices) {
+      if (layers_[static_cast<std::size_t>(slice.tensor)].compressor()) continue;
+      const auto gradient = bucket.subspan(slice.offset, slice.count);
+      const auto staged = std::span(dense_).subspan(at, slice.count);
+      std::copy_n(back ? staged.begin() : gradient.begin(), slice.count,
+                  back ? gradient.begin() : staged.begin());
+      at += slice.count;
+    }
+  };
+  copy(false);
+  const auto staged = std::span(dense_).first(count);
+  kernels::scale(staged, factor);
+  dense_sum(staged);
+  copy(true);
+}
+
+void Exchange::run_round(int i, std::span<float> bucket, std::span<const Slice> slices) {
+  parts_.clear();
+  for (const Slice& slice : slices) {
+    Compressor* codec = layers_[static_cast<std::size_t>(slice.tensor)].compressor();
+    if (!codec || codec->rounds() <= i) continue;
+    parts_.push_back(
+        {i, slice.tensor, codec->round(i, context(slice.tensor)), bucket.subspan(slice.offset, slice.count)});
+  }
+  // The same order on every rank: by kind of collective, then as the layers lie in the bucket.
+  const auto kind = [](const Part& part) {
+    return std::tuple(part.what.pattern,
+                      part.what.pattern == Pattern::kGather ? Element::kByte : part.what.element,
+                      part.what.fixed);
+  };
+  std::stable_sort(parts_.begin(), parts_.end(),
+                   [&](const Part& a, const Part& b) { return kind(a) < kind(b); });
+
+  for (std::size_t begin = 0, end = 0; begin < parts_.size(); begin = end) {
+    while (end < parts_.size() && kind(parts_[end]) == kind(parts_[begin])) ++end;
+    const auto group = std::span(parts_).subspan(begin, end - begin);
+    const bool gathers = group[0].what.pattern == Pattern::kGather;
+    std::size_t room = 0;
+    for (const Part& part : group)
+      room += gathers ? frame_bytes(part.what.max_bytes) : (part.what.max_bytes + 7) / 8 * 8;
+    if (send_.size() < room) send_.resize(room);
+
+    std::size_t offset = 0;
+    for (Part& part : group) {
+      Layer& layer = layers_[static_cast<std::size_t>(part.tensor)];
+      const Context where = context(part.tensor);
+      part.offset = offset;
+      const std::size_t header = gathers ? kFrameHeader : 0;
+      const auto out = std::span(send_).subspan(offset + header, part.what.max_bytes);
+      const Encoded encoded = layer.compressor()->encode(i, where, layer.feedback(part.gradient), out);
+      finite_ = finite_ && encoded.finite;
+      part.bytes = encoded.bytes;
+      if (gathers)
+        offset += write_frame(std::span(send_).subspan(offset), layer.codec(), part.gradient.size(), encoded);
+      else
+        offset += encoded.bytes;  // All of one element type, so what follows is aligned.
+      stats_.traffic.payload_bytes += encoded.bytes;
+    }
+    if (gathers)
+      gather_parts(group[0].what.fixed, group);
+    else
+      reduce_parts(group[0].what.pattern, group[0].what.element, group);
+  }
+}
+
+void Exchange::reduce_parts(Pattern pattern, Element element, std::span<const Part> parts) {
+  const std::size_t bytes = parts.back().offset + parts.back().bytes;
+  const auto reduce = [&](auto* values) {
+    const std::span span(values, bytes / sizeof *values);
+    if constexpr (!std::is_enum_v<std::remove_pointer_t<decltype(values)>>)
+      if (pattern == Pattern::kMax) return gradients_.max(span);
+    gradients_.sum(span);
+  };
+  switch (element) {
+    case Element::kFloat:
+      reduce(reinterpret_cast<float*>(send_.data()));
+      break;
+    case Element::kHalf:
+      reduce(reinterpret_cast<Half*>(send_.data()));
+      break;
+    case Element::kBfloat16:
+      reduce(reinterpret_cast<Bfloat16*>(send_.data()));
+      break;
+    case Element::kInt16:
+      reduce(reinterpret_cast<std::int16_t*>(send_.data()));
+      break;
+    case Element::kInt8:
+    case Element::kByte:
+      reduce(reinterpret_cast<std::int8_t*>(send_.data()));
+      break;
+  }
+  summed_bytes_ += bytes;
+  stats_.traffic.paper_floats += bytes / element_bytes(element);
+  for (const Part& part : parts) {
+    const Message result{std::span<const std::byte>(send_).subspan(part.offset, part.bytes)};
+    layers_[static_cast<std::size_t>(part.tensor)].compressor()->decode(part.round, context(part.tensor),
+                                                                        std::span(&result, 1), part.gradient);
+  }
+}
+
+void Exchange::gather_parts(bool fixed, std::span<const Part> parts) {
+  const auto ranks = static_cast<std::size_t>(gradients_.size());
+  const std::uint64_t mine = parts.back().offset + frame_bytes(parts.back().bytes);
+  std::vector<std::uint64_t> lengths(ranks, mine);
+  if (!fixed) {
+    gradients_.gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(lengths)));
+    stats_.traffic.control_bytes += sizeof mine;
+    std::uint64_t most = 0;
+    for (const Part& part : parts) most += frame_bytes(part.what.max_bytes);
+    for (std::size_t r = 0; r < ranks; ++r)
+      if (lengths[r] > most)
+        throw Error("rank " + std::to_string(gradients_.rank()) + ": rank " + std::to_string(r) +
+                    " announces " + std::to_string(lengths[r]) + " bytes, expected at most " +
+                    std::to_string(most));
+  }
+  std::size_t total = 0;
+  for (std::uint64_t length : lengths) total += length;
+  if (receive_.size() < total) receive_.resize(total);
+  std::vector<std::span<std::byte>> places;
+  std::vector<std::span<const std::byte>> unread;
+  for (std::size_t r = 0, at = 0; r < ranks; at += lengths[r++]) {
+    places.push_back(std::span(receive_).subspan(at, lengths[r]));
+    unread.push_back(places.back());
+  }
+  gradients_.gather(std::span<const std::byte>(send_).first(mine), places);
+  stats_.traffic.wire_bytes += mine * (ranks - 1);
+
+  for (const Part& part : parts) {
+    Layer& layer = layers_[static_cast<std::size_t>(part.tensor)];
+    messages_.clear();
+    for (std::size_t r = 0; r < ranks; ++r)
+      messages_.push_back(read_frame(unread[r], layer.codec(), part.gradient.size(), part.what.max_bytes,
+                                     "message of rank " + std::to_string(r) + " for " + layer.info().name));
+    layer.compressor()->decode(part.round, context(part.tensor), messages_, part.gradient);
+    stats_.traffic.paper_floats += ranks * part.bytes / sizeof(float);
+  }
+}
+
+bool Exchange::end_step() {
+  if (compresses_) {  // Dense sums carry what is not finite to every rank by themselves, and leave nothing
+                      // behind.
+    std::int32_t spoilt = finite_ ? 0 : 1;
+    gradients_.max(std::span(&spoilt, 1));
+    stats_.traffic.control_bytes += sizeof spoilt;
+    finite_ = spoilt == 0;
+  }
+  for (Layer& layer : layers_) layer.commit(finite_);
+  ++stats_.steps;
+  ++step_;
+  stats_.dropped_steps += !finite_;
+  return std::exchange(finite_, true);
 }
 
 EpochStats Exchange::take_epoch_stats() {
-  // Bytes follow from the epoch's total, so that they do not depend on how it was cut into buckets.
-  stats_.traffic += dense_traffic(dense_floats_, sizeof(float), gradients_.size());
-  stats_.traffic += dense_traffic(dense_doubles_, sizeof(double), gradients_.size());
+  // From the epoch's total, so that it does not depend on how it was cut into buckets.
+  const auto ranks = static_cast<std::uint64_t>(gradients_.size());
+  stats_.traffic.wire_bytes += 2 * std::exchange(summed_bytes_, 0) * (ranks - 1) / ranks;
   for (std::vector<float>& sum : sums_) {
     stats_.norms.push_back(std::sqrt(kernels::sum_of_squares(sum)));
     std::fill(sum.begin(), sum.end(), 0.0f);
   }
-  dense_floats_ = dense_doubles_ = 0;
   return std::exchange(stats_, {});
 }
 

@@ -1,25 +1,22 @@
-// One bucket of gradients in, the group's mean out. The only caller of a gradient collective, so the bytes are counted
-// here. State belongs to tensors, never to buckets: buckets get rebuilt.
+// One bucket of gradients in, the group's mean out. The only caller of a gradient collective, so the bytes
+// are counted here. State belongs to tensors, never to buckets: buckets get rebuilt.
 //
-// Called from one thread at a time: the communication thread during backward, the training thread between steps.
+// All layers of a bucket that use the same kind of collective in a round share one buffer and one call.
+// Tensors that are not worth compressing share one dense sum.
+//
+// Called from one thread at a time: the communication thread during backward, the training thread between
+// steps.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "accordion/comm/communicator.h"
+#include "accordion/exchange/layer.h"
 #include "accordion/exchange/traffic.h"
 
 namespace accordion {
-
-struct TensorInfo {
-  std::string name;
-  std::vector<std::int64_t> shape;
-
-  std::size_t count() const;
-};
 
 // Where one tensor's gradient lies in a bucket.
 struct Slice {
@@ -30,38 +27,84 @@ struct Slice {
 // What one epoch leaves behind, for the controller and the record.
 struct EpochStats {
   std::int64_t steps = 0;
+  std::int64_t dropped_steps = 0;  // In which a rank had values that are not finite.
   Traffic traffic;
   // Per tensor, the norm of the sum of this rank's raw gradients. Empty unless norms are tracked.
   std::vector<double> norms;
 };
 
+struct ExchangeOptions {
+  std::vector<CodecOptions> levels = {NoneOptions{}};  // Mildest first.
+  Routing routing = {};
+  std::uint64_t seed = 0;
+  // Costs one addition an element; only the rank that decides needs it.
+  bool track_norms = false;
+};
+
 class Exchange {
  public:
-  // `track_norms` costs one addition an element; only the rank that decides needs it.
-  Exchange(Communicator& gradients, std::vector<TensorInfo> tensors, bool track_norms);
+  // All tensors start at level 0. Collective: throws an Error when ranks do not agree on what they send.
+  Exchange(Communicator& gradients, std::vector<TensorInfo> tensors, ExchangeOptions options);
 
-  const std::vector<TensorInfo>& tensors() const { return tensors_; }
+  std::size_t tensors() const { return layers_.size(); }
+  const TensorInfo& tensor(std::size_t i) const { return layers_[i].info(); }
+  int level(std::size_t i) const { return layers_[i].level(); }
+
+  // From the next step on; one level per tensor. Collective, as the constructor is.
+  void set_levels(std::span<const int> levels);
+  void set_epoch(int epoch) { epoch_ = epoch; }
 
   // This rank's share of the step's samples times the number of ranks: 1 when all ranks have as many.
   void set_weight(double weight) { weight_ = weight; }
 
-  // Replaces a bucket's gradients by their weighted mean over ranks. `last` marks the step's last bucket.
-  void mean(std::span<float> bucket, std::span<const Slice> slices, bool last);
-  void mean(std::span<double> bucket, bool last);
+  // Replaces a bucket's gradients by their weighted mean over ranks. Gradients of double precision travel
+  // dense.
+  void mean(std::span<float> bucket, std::span<const Slice> slices);
+  void mean(std::span<double> bucket, std::span<const Slice> slices);
+
+  // After a step's last bucket: keeps what the codecs learned and did not send. False when a rank had values
+  // that are not finite: then nothing of the step is kept, its means are worthless, and the caller must say
+  // so.
+  bool end_step();
 
   // The statistics since the last call.
   EpochStats take_epoch_stats();
 
  private:
+  // One layer's share of one round's collective.
+  struct Part {
+    int round;
+    int tensor;
+    Round what;
+    std::span<float> gradient;
+    std::size_t offset = 0;  // In the send buffer.
+    std::size_t bytes = 0;   // Of the message.
+  };
+  void send_dense(std::span<float> bucket, std::span<const Slice> slices);
+  void run_round(int i, std::span<float> bucket, std::span<const Slice> slices);
+  void reduce_parts(Pattern pattern, Element element, std::span<const Part> parts);
+  void gather_parts(bool fixed, std::span<const Part> parts);
+  Context context(int tensor) const;
+  void require_same_levels();
   template <class T>
-  void dense_mean(std::span<T> values);
+  void dense_sum(std::span<T> values);
 
   Communicator& gradients_;
-  std::vector<TensorInfo> tensors_;
+  ExchangeOptions options_;
+  std::vector<Layer> layers_;
+  bool compresses_ = false;
   double weight_ = 1;
+  int epoch_ = 0;
+  std::uint64_t step_ = 0;
+  bool finite_ = true;  // So far in this step, on this rank.
   EpochStats stats_;
-  std::uint64_t dense_floats_ = 0, dense_doubles_ = 0;
+  std::uint64_t summed_bytes_ = 0;
   std::vector<std::vector<float>> sums_;  // Per tensor, this epoch's sum of raw gradients.
+  // Kept between steps for their memory.
+  std::vector<float> dense_;
+  std::vector<std::byte> send_, receive_;
+  std::vector<Part> parts_;
+  std::vector<Message> messages_;
 };
 
 }  // namespace accordion

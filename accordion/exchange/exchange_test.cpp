@@ -20,7 +20,7 @@ std::vector<float> noise(std::size_t n, unsigned seed) {
   return values;
 }
 
-const std::vector<TensorInfo> kTensors = {{"a", {7, 3}}, {"b", {5}}, {"c", {64, 65}}};
+const std::vector<TensorInfo> kTensors = {{"a", {{7, 3}}}, {"b", {{5}}}, {"c", {{64, 65}}}};
 
 // Both layouts hold the same three tensors in another order, so that chunk boundaries fall elsewhere.
 std::vector<Slice> layout(bool reversed) {
@@ -28,7 +28,7 @@ std::vector<Slice> layout(bool reversed) {
   std::vector<Slice> slices;
   std::size_t offset = 0;
   for (int tensor : order) {
-    const std::size_t count = kTensors[static_cast<std::size_t>(tensor)].count();
+    const std::size_t count = kTensors[static_cast<std::size_t>(tensor)].shape.count();
     slices.push_back({tensor, offset, count});
     offset += count;
   }
@@ -50,11 +50,12 @@ TEST(Exchange, MeanDoesNotDependOnTheBucketsLayout) {
     std::mutex mutex;
     std::map<int, std::vector<float>> first;  // per tensor, whoever came first
     run_loopback(ranks, [&](Communicator& comm) {
-      Exchange exchange(comm, kTensors, false);
+      Exchange exchange(comm, kTensors, {});
       for (bool reversed : {false, true}) {
         const auto slices = layout(reversed);
         auto bucket = bucket_of(comm.rank(), slices);
-        exchange.mean(bucket, slices, true);
+        exchange.mean(bucket, slices);
+        exchange.end_step();
         std::lock_guard lock(mutex);
         for (const Slice& slice : slices) {
           const auto view = std::span(bucket).subspan(slice.offset, slice.count);
@@ -78,11 +79,11 @@ TEST(Exchange, MeanDoesNotDependOnTheBucketsLayout) {
 
 TEST(Exchange, WeighsRanksByTheirSamples) {
   run_loopback(3, [](Communicator& comm) {
-    Exchange exchange(comm, {{"w", {1}}}, false);
+    Exchange exchange(comm, {{"w", {{1}}}}, {});
     const double samples[] = {5, 2, 0}, total = 7;
     exchange.set_weight(samples[comm.rank()] * 3 / total);
     std::vector<double> gradient = {comm.rank() == 2 ? 1000.0 : 10.0 * (comm.rank() + 1)};
-    exchange.mean(gradient, true);
+    exchange.mean(gradient, {});
     EXPECT_NEAR(gradient[0], (5 * 10.0 + 2 * 20.0) / 7, 1e-12);
   });
 }
@@ -90,12 +91,13 @@ TEST(Exchange, WeighsRanksByTheirSamples) {
 TEST(Exchange, CountsWhatItSends) {
   for (int ranks : {1, 3, 4})
     run_loopback(ranks, [&](Communicator& comm) {
-      Exchange exchange(comm, kTensors, false);
+      Exchange exchange(comm, kTensors, {});
       const auto slices = layout(false);
       const std::uint64_t n = slices.back().offset + slices.back().count;
       for (int step = 0; step < 2; ++step) {
         auto bucket = bucket_of(comm.rank(), slices);
-        exchange.mean(bucket, slices, true);
+        exchange.mean(bucket, slices);
+        exchange.end_step();
       }
       const EpochStats stats = exchange.take_epoch_stats();
       EXPECT_EQ(stats.steps, 2);
@@ -108,17 +110,19 @@ TEST(Exchange, CountsWhatItSends) {
 
 TEST(Exchange, NormIsOfTheSumOfRawLocalGradients) {
   run_loopback(2, [](Communicator& comm) {
-    Exchange exchange(comm, {{"w", {2}}}, comm.rank() == 0);
+    Exchange exchange(comm, {{"w", {{2}}}}, {.track_norms = comm.rank() == 0});
     const std::vector<Slice> slices = {{0, 0, 2}};
     for (int step = 0; step < 3; ++step) {
       std::vector<float> gradient = {comm.rank() == 0 ? 1.0f : 100.0f, 0.0f};
       exchange.set_weight(comm.rank() == 0 ? 0.5 : 1.5);  // The weight is not part of the raw gradient.
-      exchange.mean(gradient, slices, true);
+      exchange.mean(gradient, slices);
+      exchange.end_step();
     }
     const EpochStats stats = exchange.take_epoch_stats();
     if (comm.rank() == 0) {
       EXPECT_EQ(stats.norms, std::vector<double>{3.0});
-      EXPECT_EQ(exchange.take_epoch_stats().norms, std::vector<double>{0.0}) << "an epoch starts from nothing";
+      EXPECT_EQ(exchange.take_epoch_stats().norms, std::vector<double>{0.0})
+          << "an epoch starts from nothing";
     } else {
       EXPECT_TRUE(stats.norms.empty());
     }
@@ -127,10 +131,11 @@ TEST(Exchange, NormIsOfTheSumOfRawLocalGradients) {
 
 TEST(Exchange, NonFiniteGradientsReachEveryRank) {
   run_loopback(3, [](Communicator& comm) {
-    Exchange exchange(comm, {{"w", {3}}}, false);
+    Exchange exchange(comm, {{"w", {{3}}}}, {});
     std::vector<float> gradient = {1, comm.rank() == 1 ? std::nanf("") : 1.0f, 1};
     const std::vector<Slice> slices = {{0, 0, 3}};
-    exchange.mean(gradient, slices, true);
+    exchange.mean(gradient, slices);
+    exchange.end_step();
     EXPECT_TRUE(std::isnan(gradient[1]));
     EXPECT_EQ(gradient[0], 1.0f);
   });

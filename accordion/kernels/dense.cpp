@@ -1,7 +1,7 @@
 #include "accordion/kernels/dense.h"
 
-// Highway compiles the part between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once per instruction set and picks
-// the best one at run time.
+// Highway compiles the part between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once per instruction set and
+// picks the best one at run time.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "accordion/kernels/dense.cpp"
 #include <hwy/foreach_target.h>

@@ -26,7 +26,8 @@ struct Child {
 };
 
 // The child leads a process group, so that Ctrl-C at the terminal reaches only us, reads nothing unless
-// given a pipe, and dies with the calling thread. Throws Error, naming the program, when it cannot be started.
+// given a pipe, and dies with the calling thread. Throws Error, naming the program, when it cannot be
+// started.
 Child start_child(const WorkerSpec& spec, ChildInput input = ChildInput::kNone);
 
 }  // namespace accordion

@@ -79,4 +79,11 @@ int threads_per_rank(int cores, int local_world) {
   return std::max(1, cores / std::max(1, local_world));
 }
 
+int threads_of_rank(const Place& place, const GetVariable& get) {
+  if (const char* given = get("OMP_NUM_THREADS"); given && std::atoi(given) > 0) return std::atoi(given);
+  const int cores = available_cores();
+  const bool bound = cores < static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return bound && !place.source.empty() ? cores : threads_per_rank(cores, place.local_world);
+}
+
 }  // namespace accordion

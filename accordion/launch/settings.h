@@ -25,4 +25,8 @@ int available_cores();
 
 int threads_per_rank(int cores, int local_world);
 
+// For a rank that finds itself at a place: what OMP_NUM_THREADS says; else all cores it is bound to, where
+// its launcher bound it to some; else its share of the machine.
+int threads_of_rank(const Place& place, const GetVariable& get);
+
 }  // namespace accordion

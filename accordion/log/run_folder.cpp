@@ -67,6 +67,7 @@ RunFolder::RunFolder(fs::path path, IfTaken if_taken) : path_(std::move(path)) {
 
 void RunFolder::write_config(const Json& config) {
   write_whole(path_ / kConfigFile, text_of(config, 2) + "\n");
+  if (!fs::exists(path_ / kEpochsFile)) write_whole(path_ / kEpochsFile, "");  // A record of no epochs yet.
 }
 
 void RunFolder::append_epoch(const Json& record) {

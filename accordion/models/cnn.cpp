@@ -31,6 +31,8 @@ class Cnn final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make_cnn(const InputShape& input) { return std::make_shared<Cnn>(input); }
+std::shared_ptr<Network> make_cnn(const InputShape& input) {
+  return std::make_shared<Cnn>(input);
+}
 
 }  // namespace accordion

@@ -6,7 +6,8 @@
 
 namespace accordion {
 
-// conv 3x3 -> 32, pool, conv 3x3 -> 64, pool, linear -> 64, linear -> classes. 220,234 parameters on 28x28 grey images.
+// conv 3x3 -> 32, pool, conv 3x3 -> 64, pool, linear -> 64, linear -> classes. 220,234 parameters on 28x28
+// grey images.
 std::shared_ptr<Network> make_cnn(const InputShape& input);
 
 }  // namespace accordion

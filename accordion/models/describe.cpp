@@ -12,7 +12,8 @@ std::vector<ModelDescription> describe_models() {
   for (const std::string& name : model_names())
     for (const auto& [data, shape] : data_sets) {
       std::int64_t parameters = 0;
-      for (const torch::Tensor& parameter : make_model(name, shape)->parameters()) parameters += parameter.numel();
+      for (const torch::Tensor& parameter : make_model(name, shape)->parameters())
+        parameters += parameter.numel();
       rows.push_back({name, data, parameters});
     }
   return rows;

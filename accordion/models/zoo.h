@@ -16,8 +16,8 @@ struct InputShape {
 
 std::vector<std::string> model_names();
 
-// Weights come from torch's generator: seed it first. Throws UsageError for an unknown name, or an input the model
-// cannot take.
+// Weights come from torch's generator: seed it first. Throws UsageError for an unknown name, or an input the
+// model cannot take.
 std::shared_ptr<Network> make_model(const std::string& name, const InputShape& input);
 
 }  // namespace accordion

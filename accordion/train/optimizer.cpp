@@ -45,7 +45,8 @@ std::vector<OptimizerParamGroup> param_groups(torch::nn::Module& model, const Tr
 
 }  // namespace
 
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options, torch::nn::Module& model) {
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options,
+                                                        torch::nn::Module& model) {
   if (options.optimizer == "adamw") {
     const auto defaults = torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay);
     return std::make_unique<torch::optim::AdamW>(param_groups(model, options, defaults), defaults);

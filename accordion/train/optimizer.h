@@ -8,7 +8,8 @@
 namespace accordion {
 
 // BatchNorm parameters form a group without weight decay unless options.decay_batchnorm.
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options, torch::nn::Module& model);
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options,
+                                                        torch::nn::Module& model);
 
 void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
 

@@ -9,20 +9,23 @@ namespace accordion {
 
 void check_train_options(const TrainOptions& options) {
   check("train", options);
-  parse_codec(options.codec);
+  const CodecOptions codec = parse_codec(options.codec);
+  if (std::holds_alternative<DgcOptions>(codec) && (options.optimizer != "sgd" || options.momentum != 0))
+    throw UsageError(
+        "train: codec=dgc applies momentum itself (dgc:momentum=0.9), expected optimizer=sgd and momentum=0");
   if (options.schedule == "step" && options.milestones.empty())
     throw UsageError("train: schedule=step without milestones, expected the epochs at which the rate falls");
   if (options.schedule != "step" && !options.milestones.empty())
     throw UsageError("train: milestones need schedule=step, but schedule=" + options.schedule);
   for (std::size_t i = 1; i < options.milestones.size(); ++i)
     if (options.milestones[i] <= options.milestones[i - 1])
-      throw UsageError("train: milestones must rise, but " + std::to_string(options.milestones[i]) + " follows " +
-                       std::to_string(options.milestones[i - 1]));
+      throw UsageError("train: milestones must rise, but " + std::to_string(options.milestones[i]) +
+                       " follows " + std::to_string(options.milestones[i - 1]));
   if (options.nesterov && (options.optimizer != "sgd" || options.momentum == 0))
     throw UsageError("train: nesterov needs optimizer=sgd and momentum above 0");
   if (options.warmup_lr > options.lr)
-    throw UsageError("train: warmup-lr=" + number_text(options.warmup_lr) + ", expected at most lr=" +
-                     number_text(options.lr));
+    throw UsageError("train: warmup-lr=" + number_text(options.warmup_lr) +
+                     ", expected at most lr=" + number_text(options.lr));
 }
 
 double learning_rate(const TrainOptions& options, double epoch) {

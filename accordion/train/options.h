@@ -1,4 +1,5 @@
-// What a run is. Everything here is recorded, compared between ranks and settable from the command line and a recipe.
+// What a run is. Everything here is recorded, compared between ranks and settable from the command line and a
+// recipe.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +55,11 @@ struct TrainOptions {
     field("warmup-epochs", warmup_epochs, "Epochs of linear warm-up, from warmup-lr to lr.", at_least(0));
     field("warmup-lr", warmup_lr, "Learning rate at which warm-up starts.", at_least(0));
     field("schedule", schedule, "Learning-rate schedule.", one_of({"constant", "step", "cosine"}));
-    field("milestones", milestones, "Epochs at which the step schedule divides the learning rate.", at_least(1));
+    field("milestones", milestones, "Epochs at which the step schedule divides the learning rate.",
+          at_least(1));
     field("decay", decay, "What the step schedule divides by.", above(1));
-    field("crop-padding", crop_padding, "Pad images by this many pixels and crop at random.", at_least(0).up_to(16));
+    field("crop-padding", crop_padding, "Pad images by this many pixels and crop at random.",
+          at_least(0).up_to(16));
     field("flip", flip, "Mirror images at random.");
     field("rotate", rotate, "Rotate images at random by up to this many degrees.", at_least(0).up_to(180));
     field("codec", codec, "How gradients travel: name:option=value,...");

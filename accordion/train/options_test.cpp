@@ -53,9 +53,14 @@ TEST(TrainOptions, RefuseWhatMakesNoSense) {
       {[](auto& o) { o.optimizer = "sdg"; },
        "train: unknown optimizer \"sdg\"; did you mean \"sgd\"? There are: sgd, adamw"},
       {[](auto& o) { o.codec = "non"; }, "unknown codec \"non\"; did you mean \"none\"?"},
+      {[](auto& o) { o.codec = "topk:keep=2"; }, "topk: keep=2, expected (0, 1]"},
+      {[](auto& o) { o.codec = "dgc"; }, "train: codec=dgc applies momentum itself"},
       {[](auto& o) { o.schedule = "step"; }, "train: schedule=step without milestones"},
       {[](auto& o) { o.milestones = {3}; }, "train: milestones need schedule=step"},
-      {[](auto& o) { o.schedule = "step", o.milestones = {5, 5}; }, "train: milestones must rise, but 5 follows 5"},
+      {[](auto& o) {
+         o.schedule = "step", o.milestones = {5, 5};
+       },
+       "train: milestones must rise, but 5 follows 5"},
       {[](auto& o) { o.nesterov = true, o.momentum = 0; }, "train: nesterov needs"},
       {[](auto& o) { o.warmup_lr = 1; }, "train: warmup-lr=1, expected at most lr=0.1"},
   };

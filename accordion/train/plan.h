@@ -19,8 +19,9 @@ struct EpochPlan {
   std::vector<Share> micro_batches;  // of all steps, in order
 };
 
-// `batch` samples a micro-batch, `accumulate` micro-batches a step. The last step takes what is left. A rank with
-// nothing left gets one sample of that step all the same, to take part in its collectives, with local_samples = 0.
+// `batch` samples a micro-batch, `accumulate` micro-batches a step. The last step takes what is left. A rank
+// with nothing left gets one sample of that step all the same, to take part in its collectives, with
+// local_samples = 0.
 EpochPlan plan_epoch(std::size_t samples, int batch, int accumulate, int rank, int ranks);
 
 }  // namespace accordion

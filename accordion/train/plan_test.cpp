@@ -9,7 +9,8 @@ namespace {
 TEST(Plan, RanksTogetherTakeEverySampleOfEachStepOnce) {
   EXPECT_TRUE(rc::check([] {
     const auto samples = *rc::gen::inRange<std::size_t>(1, 400);
-    const int batch = *rc::gen::inRange(1, 20), accumulate = *rc::gen::inRange(1, 4), ranks = *rc::gen::inRange(1, 7);
+    const int batch = *rc::gen::inRange(1, 20), accumulate = *rc::gen::inRange(1, 4),
+              ranks = *rc::gen::inRange(1, 7);
     std::vector<int> taken(samples, 0);
     std::size_t steps = 0;
     for (int rank = 0; rank < ranks; ++rank) {

@@ -32,12 +32,9 @@ std::string cpu_model() {
 }
 
 Json config_json(const TrainOptions& options, const RunSetup& setup) {
-  return {{"version", kVersion},
-          {"torch", TORCH_VERSION},
-          {"started", utc_now()},
-          {"machine", {{"cpu", cpu_model()}, {"cores", available_cores()}}},
-          {"workers", setup.meeting.size},
-          {"threads", setup.threads},
+  return {{"version", kVersion},           {"torch", TORCH_VERSION},
+          {"started", utc_now()},          {"machine", {{"cpu", cpu_model()}, {"cores", available_cores()}}},
+          {"workers", setup.meeting.size}, {"threads", setup.threads},
           {"options", to_json(options)}};
 }
 
@@ -51,7 +48,8 @@ std::string lines_of(const Json& json) {
 void require_same_run(Communicator& control, const TrainOptions& options, const Dataset& data) {
   std::ostringstream facts;
   facts << "data set = " << data.name << "\ntraining samples = " << data.train.size()
-        << "\ntest samples = " << data.test.size() << "\nfingerprint = " << std::hex << fingerprint(data) << "\n";
+        << "\ntest samples = " << data.test.size() << "\nfingerprint = " << std::hex << fingerprint(data)
+        << "\n";
   const Claim claims[] = {{"version", std::string("accordion ") + kVersion + ", torch " + TORCH_VERSION},
                           {"configuration", lines_of(to_json(options))},
                           {"data", facts.str()}};
@@ -62,8 +60,9 @@ void require_same_run(Communicator& control, const TrainOptions& options, const 
 class Recorder {
  public:
   Recorder(const TrainOptions& options, const RunSetup& setup)
-      : folder_(setup.out.empty() ? make_default_folder("runs", options.data, options.model, std::time(nullptr))
-                                  : setup.out,
+      : folder_(setup.out.empty()
+                    ? make_default_folder("runs", options.data, options.model, std::time(nullptr))
+                    : setup.out,
                 setup.if_taken) {
     folder_.write_config(config_json(options, setup));
   }
@@ -129,6 +128,7 @@ RunOutcome run_training(const TrainOptions& options, const RunSetup& setup) {
   Group group(setup.meeting);
   require_same_run(group.control(), options, data);
 
+  setup.on_start();
   const bool first = group.rank() == 0;
   std::optional<Recorder> recorder;
   std::optional<Progress> progress;
@@ -138,7 +138,8 @@ RunOutcome run_training(const TrainOptions& options, const RunSetup& setup) {
   RunOutcome outcome;
   try {
     Trainer trainer(options, data, group);
-    const std::int64_t samples = options.samples ? options.samples : static_cast<std::int64_t>(data.train.size());
+    const std::int64_t samples =
+        options.samples ? options.samples : static_cast<std::int64_t>(data.train.size());
     for (int epoch = 0; epoch < options.epochs && !outcome.interrupted; ++epoch) {
       if (progress) progress->start_epoch(epoch + 1, samples);
       const auto record = trainer.run_epoch(epoch, setup.stop_requested, [&](const StepProgress& step) {

@@ -23,6 +23,8 @@ struct RunSetup {
   IfTaken if_taken = IfTaken::kRefuse;
   ProgressOptions progress;
   std::ostream* progress_out = nullptr;
+  // From on_start on, training asks after every step whether to stop. Before it there is no record to save.
+  std::function<void()> on_start = [] {};
   std::function<bool()> stop_requested = [] { return false; };
 };
 

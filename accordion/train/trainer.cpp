@@ -5,6 +5,7 @@
 
 #include "accordion/base/error.h"
 #include "accordion/base/hash.h"
+#include "accordion/compress/codecs.h"
 #include "accordion/models/zoo.h"
 #include "accordion/train/batch_tensors.h"
 #include "accordion/train/evaluate.h"
@@ -15,10 +16,10 @@ namespace {
 
 std::shared_ptr<Network> seeded_model(const TrainOptions& options, const Images& images, int rank) {
   torch::manual_seed(static_cast<std::uint64_t>(options.seed));
-  auto model =
-      make_model(options.model, {images.channels, images.height, images.width, images.classes});
+  auto model = make_model(options.model, {images.channels, images.height, images.width, images.classes});
   // From here on ranks draw differently: dropout shall not drop the same units everywhere.
-  torch::manual_seed(Hash().add(static_cast<std::uint64_t>(options.seed)).add(static_cast<std::uint64_t>(rank)).value());
+  torch::manual_seed(
+      Hash().add(static_cast<std::uint64_t>(options.seed)).add(static_cast<std::uint64_t>(rank)).value());
   return model;
 }
 
@@ -28,10 +29,14 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
     : options_(options),
       data_(data),
       control_(group.control()),
-      order_(data.train.size(), static_cast<std::size_t>(options.samples), static_cast<std::uint64_t>(options.seed)),
+      order_(data.train.size(), static_cast<std::size_t>(options.samples),
+             static_cast<std::uint64_t>(options.seed)),
       plan_(plan_epoch(order_.size(), options.batch, options.accumulate, control_.rank(), control_.size())),
       ddp_(seeded_model(options, data.train, control_.rank()), group,
-           {.gradient_as_bucket_view = true, .track_norms = true}),
+           {.gradient_as_bucket_view = true,
+            .exchange = {.levels = {parse_codec(options.codec)},
+                         .seed = static_cast<std::uint64_t>(options.seed),
+                         .track_norms = true}}),
       optimizer_(make_optimizer(options, ddp_.module())),
       loader_(data.train, data.mean, data.deviation,
               {.augmentation = {options.crop_padding, options.flip, options.rotate},
@@ -39,7 +44,9 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
   queue_epoch(0);
 }
 
-void Trainer::queue_epoch(int epoch) { loader_.queue(epoch, order_.epoch(epoch), plan_.micro_batches); }
+void Trainer::queue_epoch(int epoch) {
+  loader_.queue(epoch, order_.epoch(epoch), plan_.micro_batches);
+}
 
 std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<bool()>& stop_requested,
                                               const std::function<void(const StepProgress&)>& on_step) {
@@ -49,14 +56,17 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   // The loader goes on into the next epoch while this one is evaluated.
   if (epoch + 1 < options_.epochs) queue_epoch(epoch + 1);
 
+  ddp_.exchange().set_epoch(epoch);
   double loss_sum = 0;
   for (std::int64_t s = 0; s < steps; ++s) {
     const Step& step = plan_.steps[static_cast<std::size_t>(s)];
-    set_learning_rate(*optimizer_,
-                      learning_rate(options_, epoch + static_cast<double>(s) / static_cast<double>(steps)));
+    const double rate = learning_rate(options_, epoch + static_cast<double>(s) / static_cast<double>(steps));
+    set_learning_rate(*optimizer_, rate);
     const double loss = run_step(step);
     loss_sum += loss * static_cast<double>(step.local_samples);
-    if (agree_to_stop(stop_requested(), std::isfinite(loss), epoch, s)) return std::nullopt;
+    const std::string where = "epoch " + std::to_string(epoch) + ", step " + std::to_string(s) +
+                              " (learning rate " + number_text(rate) + ")";
+    if (agree_to_stop(stop_requested(), std::isfinite(loss), where)) return std::nullopt;
     on_step({epoch, s + 1, steps, step.global_samples, loss});
   }
   loader_.next();  // The end of the epoch.
@@ -83,7 +93,8 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   record.input_wait_seconds = loader_.wait_seconds();
   record.hidden_share = ddp_.take_overlap().hidden_share();
   for (std::size_t i = 0; i < stats.norms.size(); ++i)
-    record.layers.push_back({ddp_.tensors()[i].name, stats.norms[i], 0, options_.codec, "static"});
+    record.layers.push_back(
+        {ddp_.exchange().tensor(i).name, stats.norms[i], ddp_.exchange().level(i), options_.codec, "static"});
   return record;
 }
 
@@ -95,10 +106,11 @@ double Trainer::run_step(const Step& step) {
   for (int micro = 0; micro < step.micro_batches; ++micro) {
     const auto batch = loader_.next();
     const auto [images, labels] = batch_tensors(*batch, data_.train);
-    // Weighted so that the gradients of a step's micro-batches add up to the mean over the rank's samples. A rank
-    // without samples has a stand-in, whose gradient set_batch weighs with nothing.
-    const double weight =
-        step.local_samples == 0 ? 1 : static_cast<double>(batch->size()) / static_cast<double>(step.local_samples);
+    // Weighted so that the gradients of a step's micro-batches add up to the mean over the rank's samples. A
+    // rank without samples has a stand-in, whose gradient set_batch weighs with nothing.
+    const double weight = step.local_samples == 0
+                              ? 1
+                              : static_cast<double>(batch->size()) / static_cast<double>(step.local_samples);
     std::optional<DataParallel::NoSync> accumulate_only;
     if (micro + 1 < step.micro_batches) accumulate_only.emplace(ddp_);
     const torch::Tensor loss = torch::nn::functional::cross_entropy(ddp_.forward(images), labels) * weight;
@@ -110,13 +122,12 @@ double Trainer::run_step(const Step& step) {
 }
 
 // One small collective a step, so that all ranks leave the loop after the same step.
-bool Trainer::agree_to_stop(bool stop_requested, bool finite, int epoch, std::int64_t step) {
+bool Trainer::agree_to_stop(bool stop_requested, bool finite, const std::string& where) {
   std::int32_t flags[] = {stop_requested, finite ? 0 : control_.rank() + 1};
   control_.max(std::span<std::int32_t>(flags));
   if (flags[1] != 0)
-    throw Error("rank " + std::to_string(flags[1] - 1) + ": the loss is no longer finite at epoch " +
-                std::to_string(epoch) + ", step " + std::to_string(step) + " (learning rate " +
-                number_text(learning_rate(options_, epoch)) + "); a lower --lr or a warm-up may help");
+    throw Error("rank " + std::to_string(flags[1] - 1) + ": the loss is no longer finite at " + where +
+                "; a lower --lr or a warm-up may help");
   return flags[0] != 0;
 }
 

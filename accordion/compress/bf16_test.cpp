@@ -1,0 +1,119 @@
+#include "accordion/compress/bf16.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "accordion/kernels/halves.h"
+
+namespace accordion {
+namespace {
+
+using Vector = std::vector<float>;
+using Bytes = std::vector<std::byte>;
+
+Shape shape(std::size_t n) {
+  return {{static_cast<std::int64_t>(n)}};
+}
+
+Vector noise(std::size_t n, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  Vector values(n);
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+// A group's steps; the sum is what exchange makes of messages.
+struct Group {
+  bool feedback = false;
+  std::vector<Vector> residuals = {};
+  std::size_t saturated = 0;
+
+  Vector step(const std::vector<Vector>& gradients) {
+    const std::size_t n = gradients[0].size();
+    const Context context{.world = static_cast<int>(gradients.size())};
+    residuals.resize(gradients.size(), Vector());
+    const auto codec = make(Bf16Options{feedback}, shape(n));
+    EXPECT_EQ(codec->wants_feedback(), feedback);
+    std::vector<Bytes> sent(gradients.size(), Bytes(codec->round(0, context).max_bytes));
+    std::vector<const std::uint16_t*> parts;
+    for (std::size_t rank = 0; rank < gradients.size(); ++rank) {
+      residuals[rank].resize(feedback ? n : 0);
+      Vector next(residuals[rank].size(), NAN);
+      const Encoded encoded = codec->encode(0, context, {gradients[rank], residuals[rank], next}, sent[rank]);
+      EXPECT_EQ(encoded.bytes, 2 * n);
+      EXPECT_EQ(encoded.bytes, payload_bytes(Bf16Options{}, shape(n), context.world));
+      EXPECT_TRUE(encoded.finite);
+      saturated += encoded.count;
+      residuals[rank] = next;
+      parts.push_back(reinterpret_cast<const std::uint16_t*>(sent[rank].data()));
+    }
+    Bytes sum(2 * n);
+    kernels::sum_bfloat16s(parts, {reinterpret_cast<std::uint16_t*>(sum.data()), n});
+    const std::vector<Message> messages = {{.payload = sum}};
+    Vector mean(n, NAN);
+    codec->decode(0, context, messages, mean);
+    return mean;
+  }
+};
+
+TEST(Bf16, RoundsToNearest) {
+  for (std::size_t n : {0, 1, 7, 8, 9, 1000}) {
+    const Vector a = noise(n, 1), c = Group().step({a});
+    for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(c[i], a[i], 0x1p-8 * std::fabs(a[i]) + 0x1p-25);
+    EXPECT_EQ(Group().step({c}), c) << "what can be represented is kept";
+  }
+}
+
+TEST(Bf16, SendsTheMean) {
+  std::vector<Vector> gradients;
+  for (unsigned rank = 0; rank < 3; ++rank) gradients.push_back(noise(100, rank));
+  const Vector mean = Group().step(gradients);
+  for (std::size_t i = 0; i < 100; ++i) {
+    double right = 0, size = 0;
+    for (const Vector& g : gradients) right += g[i] / 3.0, size += std::fabs(g[i]) / 3;
+    EXPECT_NEAR(mean[i], right, 0x1p-8 * 2 * size);
+  }
+}
+
+TEST(Bf16, LosesNothingButTheSumsRoundingWithFeedback) {
+  Group group{.feedback = true};
+  double in = 0, out = 0;
+  for (unsigned step = 0; step < 100; ++step) {
+    // One third is never represented, and always rounded to the same side.
+    out += group.step({Vector(9, 1.0f / 3), Vector(9, 1.0f / 3)})[5];
+    in += 1.0f / 3;
+  }
+  EXPECT_NEAR(in, out + group.residuals[0][5], 100 * 0x1p-8 * 0x1p-8);
+}
+
+TEST(Bf16, KeepsTheRangeOfSinglePrecision) {
+  EXPECT_EQ(Group().step({Vector(9, 3.4e38f)}), Vector(9, 0x1.fep127f));
+  const Vector c = Group().step({Vector(9, 1e-40f)});
+  EXPECT_NEAR(c[0], 1e-40f, 1e-40);
+}
+
+TEST(Bf16, ReportsWhatIsNotFinite) {
+  const auto codec = make(Bf16Options{}, shape(40));
+  for (float odd : {NAN, HUGE_VALF, -HUGE_VALF}) {
+    Vector a(40, 1.0f);
+    a[39] = odd;
+    Bytes out(80);
+    EXPECT_FALSE(codec->encode(0, {}, {a, {}, {}}, out).finite);
+  }
+}
+
+TEST(Bf16, RefusesASumOfTheWrongSize) {
+  const auto codec = make(Bf16Options{}, shape(40));
+  Vector mean(40);
+  for (std::size_t bytes : {0, 78, 82}) {
+    const Bytes sum(bytes);
+    const std::vector<Message> messages = {{.payload = sum}};
+    EXPECT_THROW(codec->decode(0, {}, messages, mean), Error);
+  }
+}
+
+}  // namespace
+}  // namespace accordion

@@ -1,0 +1,123 @@
+#include "accordion/compress/fp16.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "accordion/kernels/halves.h"
+
+namespace accordion {
+namespace {
+
+using Vector = std::vector<float>;
+using Bytes = std::vector<std::byte>;
+
+Shape shape(std::size_t n) {
+  return {{static_cast<std::int64_t>(n)}};
+}
+
+Vector noise(std::size_t n, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  Vector values(n);
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+// A group's steps; the sum is what exchange makes of messages.
+struct Group {
+  bool feedback = false;
+  std::vector<Vector> residuals = {};
+  std::size_t saturated = 0;
+
+  Vector step(const std::vector<Vector>& gradients) {
+    const std::size_t n = gradients[0].size();
+    const Context context{.world = static_cast<int>(gradients.size())};
+    residuals.resize(gradients.size(), Vector());
+    const auto codec = make(Fp16Options{feedback}, shape(n));
+    EXPECT_EQ(codec->wants_feedback(), feedback);
+    std::vector<Bytes> sent(gradients.size(), Bytes(codec->round(0, context).max_bytes));
+    std::vector<const std::uint16_t*> parts;
+    for (std::size_t rank = 0; rank < gradients.size(); ++rank) {
+      residuals[rank].resize(feedback ? n : 0);
+      Vector next(residuals[rank].size(), NAN);
+      const Encoded encoded = codec->encode(0, context, {gradients[rank], residuals[rank], next}, sent[rank]);
+      EXPECT_EQ(encoded.bytes, 2 * n);
+      EXPECT_EQ(encoded.bytes, payload_bytes(Fp16Options{}, shape(n), context.world));
+      EXPECT_TRUE(encoded.finite);
+      saturated += encoded.count;
+      residuals[rank] = next;
+      parts.push_back(reinterpret_cast<const std::uint16_t*>(sent[rank].data()));
+    }
+    Bytes sum(2 * n);
+    kernels::sum_halves(parts, {reinterpret_cast<std::uint16_t*>(sum.data()), n});
+    const std::vector<Message> messages = {{.payload = sum}};
+    Vector mean(n, NAN);
+    codec->decode(0, context, messages, mean);
+    return mean;
+  }
+};
+
+TEST(Fp16, RoundsToNearest) {
+  for (std::size_t n : {0, 1, 7, 8, 9, 1000}) {
+    const Vector a = noise(n, 1), c = Group().step({a});
+    for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(c[i], a[i], 0x1p-11 * std::fabs(a[i]) + 0x1p-25);
+    EXPECT_EQ(Group().step({c}), c) << "what can be represented is kept";
+  }
+}
+
+TEST(Fp16, SendsTheMean) {
+  std::vector<Vector> gradients;
+  for (unsigned rank = 0; rank < 3; ++rank) gradients.push_back(noise(100, rank));
+  const Vector mean = Group().step(gradients);
+  for (std::size_t i = 0; i < 100; ++i) {
+    double right = 0, size = 0;
+    for (const Vector& g : gradients) right += g[i] / 3.0, size += std::fabs(g[i]) / 3;
+    EXPECT_NEAR(mean[i], right, 0x1p-11 * 2 * size);
+  }
+}
+
+TEST(Fp16, LosesNothingButTheSumsRoundingWithFeedback) {
+  Group group{.feedback = true};
+  double in = 0, out = 0;
+  for (unsigned step = 0; step < 100; ++step) {
+    // One third is never represented, and always rounded to the same side.
+    out += group.step({Vector(9, 1.0f / 3), Vector(9, 1.0f / 3)})[5];
+    in += 1.0f / 3;
+  }
+  EXPECT_NEAR(in, out + group.residuals[0][5], 100 * 0x1p-11 * 0x1p-11);
+}
+
+TEST(Fp16, SaturatesAndCounts) {
+  Group group{.feedback = true};
+  const Vector a = {1e5f, -3e6f, 65504, 1};
+  EXPECT_EQ(group.step({a}), (Vector{65504, -65504, 65504, 1}));
+  EXPECT_EQ(group.saturated, 2u);
+  EXPECT_EQ(group.residuals[0], (Vector{1e5f - 65504, 65504 - 3e6f, 0, 0}));
+  // A sum of shares that are all the largest has no room either.
+  EXPECT_EQ(Group().step({Vector(9, 3e5f), Vector(9, 3e5f)}), Vector(9, 65504.0f));
+}
+
+TEST(Fp16, ReportsWhatIsNotFinite) {
+  const auto codec = make(Fp16Options{}, shape(40));
+  for (float odd : {NAN, HUGE_VALF, -HUGE_VALF}) {
+    Vector a(40, 1.0f);
+    a[39] = odd;
+    Bytes out(80);
+    EXPECT_FALSE(codec->encode(0, {}, {a, {}, {}}, out).finite);
+  }
+}
+
+TEST(Fp16, RefusesASumOfTheWrongSize) {
+  const auto codec = make(Fp16Options{}, shape(40));
+  Vector mean(40);
+  for (std::size_t bytes : {0, 78, 82}) {
+    const Bytes sum(bytes);
+    const std::vector<Message> messages = {{.payload = sum}};
+    EXPECT_THROW(codec->decode(0, {}, messages, mean), Error);
+  }
+}
+
+}  // namespace
+}  // namespace accordion

@@ -1,0 +1,37 @@
+// QSGD: stochastic rounding to a few evenly spaced levels, right on average.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "accordion/base/options.h"
+#include "accordion/compress/compressor.h"
+
+namespace accordion {
+
+struct QsgdOptions {
+  static constexpr std::string_view kName = "qsgd";
+  std::string bits = "4";
+  int block = 512;
+  std::string norm = "max", coding = "fixed";
+  bool share_scale = false;
+  void fields(auto&& field) {
+    field("bits", bits, "Bits an entry: 2, 4, 8 bits are 1, 7, 127 levels of either sign.",
+          one_of({"2", "4", "8"}));
+    field("block", block, "Entries that share a scale.", at_least(1));
+    field("norm", norm, "The scale: the block's largest magnitude, or its Euclidean norm.",
+          one_of({"max", "l2"}));
+    field("coding", coding, "Fields of fixed width, or Elias codes: shorter if most levels are 0.",
+          one_of({"fixed", "elias"}));
+    field("share-scale", share_scale, "Agree on scales first, and add integers instead of gathering.");
+  }
+};
+
+std::unique_ptr<Compressor> make(const QsgdOptions& options, const Shape& shape);
+
+// At most this with Elias codes.
+std::size_t payload_bytes(const QsgdOptions& options, const Shape& shape, int world);
+
+}  // namespace accordion

@@ -1,0 +1,22 @@
+// Signs times their mean magnitude, with error feedback.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "accordion/base/options.h"
+#include "accordion/compress/compressor.h"
+
+namespace accordion {
+
+struct SignScaledOptions {
+  static constexpr std::string_view kName = "sign-scaled";
+  void fields(auto&&) {}
+};
+
+std::unique_ptr<Compressor> make(const SignScaledOptions& options, const Shape& shape);
+
+std::size_t payload_bytes(const SignScaledOptions& options, const Shape& shape, int world);
+
+}  // namespace accordion

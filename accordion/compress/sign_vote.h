@@ -1,0 +1,22 @@
+// signSGD with majority vote: a direction without a magnitude.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "accordion/base/options.h"
+#include "accordion/compress/compressor.h"
+
+namespace accordion {
+
+struct SignVoteOptions {
+  static constexpr std::string_view kName = "sign-vote";
+  void fields(auto&&) {}
+};
+
+std::unique_ptr<Compressor> make(const SignVoteOptions& options, const Shape& shape);
+
+std::size_t payload_bytes(const SignVoteOptions& options, const Shape& shape, int world);
+
+}  // namespace accordion

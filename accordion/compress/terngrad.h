@@ -1,0 +1,27 @@
+// TernGrad: every entry is -R, 0 or R, at random, and right on average.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "accordion/base/options.h"
+#include "accordion/compress/compressor.h"
+
+namespace accordion {
+
+struct TernGradOptions {
+  static constexpr std::string_view kName = "terngrad";
+  double clip = 2.5;
+  bool share_scale = false;
+  void fields(auto&& field) {
+    field("clip", clip, "Standard deviations beyond which entries are cut off; 0 for none.", at_least(0));
+    field("share-scale", share_scale, "Agree on one scale first, and add integers instead of gathering.");
+  }
+};
+
+std::unique_ptr<Compressor> make(const TernGradOptions& options, const Shape& shape);
+
+std::size_t payload_bytes(const TernGradOptions& options, const Shape& shape, int world);
+
+}  // namespace accordion

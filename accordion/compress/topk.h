@@ -1,0 +1,22 @@
+// TopK: send the entries of largest magnitude.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "accordion/base/options.h"
+#include "accordion/compress/compressor.h"
+
+namespace accordion {
+
+struct TopKOptions {
+  static constexpr std::string_view kName = "topk";
+  double keep = 0.01;
+  void fields(auto&& field) { field("keep", keep, "Fraction of entries sent.", above(0).up_to(1)); }
+};
+
+std::unique_ptr<Compressor> make(const TopKOptions& options, const Shape& shape);
+
+std::size_t payload_bytes(const TopKOptions& options, const Shape& shape, int world);
+
+}  // namespace accordion

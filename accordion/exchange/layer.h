@@ -1,0 +1,52 @@
+// What the exchange keeps for one tensor between steps: its codec, and the part of its gradient not sent yet.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "accordion/compress/codecs.h"
+#include "accordion/compress/compressor.h"
+
+namespace accordion {
+
+struct TensorInfo {
+  std::string name;
+  Shape shape;
+};
+
+class Layer {
+ public:
+  explicit Layer(TensorInfo info) : info_(std::move(info)) {}
+
+  const TensorInfo& info() const { return info_; }
+  int level() const { return level_; }
+
+  // Null: the dense gradient is sent.
+  Compressor* compressor() { return compressor_.get(); }
+  std::uint8_t codec() const { return codec_; }
+
+  // From the next step on. The residual and what the codecs have in common stay; nothing is lost.
+  void set_level(int level, const CodecOptions& codec, int world, const Routing& routing);
+
+  bool keeps_residual() const { return compressor_ && compressor_->wants_feedback(); }
+
+  // The residual enters `feedback`; what the step leaves enters the next one's after commit(true).
+  Feedback feedback(std::span<const float> gradient);
+
+  // For a tensor that keeps no residual any more: adds what is still owed to the gradient, which then goes
+  // out with it.
+  void flush_into(std::span<float> gradient);
+
+  void commit(bool finite);
+
+ private:
+  TensorInfo info_;
+  int level_ = 0;
+  std::uint8_t codec_ = 0;
+  std::unique_ptr<Compressor> compressor_;
+  std::vector<float> residual_, next_;
+  bool pending_ = false, flushed_ = false;
+};
+
+}  // namespace accordion

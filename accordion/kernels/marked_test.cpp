@@ -1,0 +1,73 @@
+// Every kernel, on every instruction set this machine has, against its plain loop.
+#include "accordion/kernels/marked.h"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace accordion::kernels {
+namespace {
+
+class MarkedKernels : public ::testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
+  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+
+  // Words without marks, with all and with some.
+  void draw(std::size_t n) {
+    std::normal_distribution<float> normal;
+    gradient.resize(n), residual.resize(n), marks.assign((n + 63) / 64, 0);
+    count = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      gradient[i] = normal(generator), residual[i] = normal(generator);
+      const bool marked = i / 64 % 3 == 1 || (i / 64 % 3 == 2 && generator() % 5 == 0);
+      marks[i / 64] |= std::uint64_t{marked} << i % 64;
+      count += marked;
+    }
+  }
+
+  std::mt19937 generator{1};
+  std::vector<float> gradient, residual;
+  std::vector<std::uint64_t> marks;
+  std::size_t count;
+};
+
+TEST_P(MarkedKernels, MatchTheReference) {
+  for (std::size_t n : {0, 1, 63, 64, 65, 130, 1000, 4099}) {
+    draw(n);
+    std::vector<float> fast(n, 7), slow(n, 7), values(count), expected(count);
+    EXPECT_TRUE(take_marked(marks, gradient, residual, fast, values.data()));
+    EXPECT_TRUE(reference::take_marked(marks, gradient, residual, slow, expected.data()));
+    EXPECT_EQ(fast, slow);
+    EXPECT_EQ(values, expected);
+
+    EXPECT_TRUE(take_marked(marks, gradient, {}, {}, values.data()));
+    EXPECT_TRUE(reference::take_marked(marks, gradient, {}, {}, expected.data()));
+    EXPECT_EQ(values, expected);
+
+    put_marked(marks, values.data(), 0.3, fast);
+    reference::put_marked(marks, values.data(), 0.3, slow);
+    EXPECT_EQ(fast, slow);
+  }
+}
+
+TEST_P(MarkedKernels, FindEveryValueThatIsNotFinite) {
+  draw(200);
+  std::vector<float> next(200), values(count);
+  for (float bad : {INFINITY, -INFINITY, NAN, -NAN})
+    for (std::size_t i = 0; i < 200; ++i) {
+      const float good = std::exchange(residual[i], bad);
+      EXPECT_FALSE(take_marked(marks, gradient, residual, next, values.data())) << i;
+      EXPECT_FALSE(take_marked(marks, residual, {}, {}, values.data())) << i;
+      residual[i] = good;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, MarkedKernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+
+}  // namespace
+}  // namespace accordion::kernels

@@ -1,0 +1,325 @@
+#include "accordion/kernels/select.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <type_traits>
+
+// Highway compiles the part between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE once per instruction set and
+// picks the best one at run time.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "accordion/kernels/select.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#ifndef ACCORDION_KERNELS_SELECT_TABLE
+#define ACCORDION_KERNELS_SELECT_TABLE
+namespace accordion::kernels {
+
+// For each byte, the places of its set bits, ascending, then zeros.
+constexpr auto kSetBits = [] {
+  std::array<std::array<std::uint8_t, 8>, 256> places = {};
+  for (unsigned byte = 0; byte < 256; ++byte)
+    for (unsigned bit = 0, set = 0; bit < 8; ++bit)
+      if (byte >> bit & 1) places[byte][set++] = static_cast<std::uint8_t>(bit);
+  return places;
+}();
+
+}  // namespace accordion::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace accordion::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Ints = hn::RebindToSigned<Floats>;
+using Doubles = hn::ScalableTag<double>;
+constexpr std::size_t kMaxLanes = HWY_MAX_BYTES / sizeof(float);
+
+// Picked entries wait here: a compressing store writes a whole vector, for which the caller may not have
+// room.
+class Staging {
+ public:
+  static constexpr std::size_t kBlock = 1024;
+
+  explicit Staging(Room room) : room_(room) {}
+
+  template <class Vector, class Mask>
+  HWY_INLINE void pick(Vector a, Mask mask, std::size_t i) {
+    const Floats d;
+    const Ints di;
+    const auto first = static_cast<std::int32_t>(i);
+    if constexpr (HWY_MAX_BYTES <= 32) {
+      // Highway's own compression reads a table which GCC 12 copies to the stack each time.
+      std::uint8_t bits[8];
+      hn::StoreMaskBits(di, mask, bits);
+      const auto places =
+          hn::PromoteTo(di, hn::LoadU(hn::Rebind<std::uint8_t, Ints>(), kSetBits[bits[0]].data()));
+      hn::StoreU(hn::Add(places, hn::Set(di, first)), di, indices_ + waiting_);
+      hn::StoreU(hn::TableLookupLanes(a, hn::IndicesFromVec(d, places)), d, values_ + waiting_);
+      waiting_ += hn::CountTrue(di, mask);
+    } else {
+      hn::CompressStore(hn::Iota(di, first), mask, di, indices_ + waiting_);
+      waiting_ += hn::CompressStore(a, hn::RebindMask(d, mask), d, values_ + waiting_);
+    }
+  }
+
+  void flush() {
+    const std::size_t have = std::min(picked_, room_.indices.size());
+    const std::size_t count = std::min(waiting_, room_.indices.size() - have);
+    if (count > 0) {
+      std::memcpy(room_.indices.data() + have, indices_, count * sizeof(std::uint32_t));
+      std::memcpy(room_.values.data() + have, values_, count * sizeof(float));
+    }
+    picked_ += waiting_;
+    waiting_ = 0;
+  }
+
+  std::size_t picked() const { return picked_; }
+
+ private:
+  Room room_;
+  std::size_t picked_ = 0, waiting_ = 0;
+  std::int32_t indices_[kBlock + kMaxLanes];
+  float values_[kBlock + kMaxLanes];
+};
+
+// Loads and stores a whole vector, or `lanes` of one at the end of an array; the lanes beyond are zero.
+template <class Whole>
+HWY_INLINE hn::Vec<Floats> Load(Whole, const float* x, std::size_t lanes) {
+  const Floats d;
+  if constexpr (Whole::value) return hn::LoadU(d, x);
+  HWY_ALIGN float padded[kMaxLanes] = {};
+  std::memcpy(padded, x, lanes * sizeof(float));
+  return hn::Load(d, padded);
+}
+
+template <class Whole, class Vector>
+HWY_INLINE void Store(Whole, Vector v, float* x, std::size_t lanes) {
+  const Floats d;
+  if constexpr (Whole::value) return hn::StoreU(v, d, x);
+  HWY_ALIGN float padded[kMaxLanes];
+  hn::Store(v, d, padded);
+  std::memcpy(x, padded, lanes * sizeof(float));
+}
+
+// Calls step(whole, i, lanes) for every vector, `whole` a constant; flush after each block.
+template <class Step, class Flush>
+HWY_INLINE void ForVectors(std::size_t n, Step step, Flush flush) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  std::size_t i = 0;
+  while (i + lanes <= n) {
+    const std::size_t end = std::min(n, i + Staging::kBlock);
+    for (; i + lanes <= end; i += lanes) step(std::true_type(), i, lanes);
+    flush();
+  }
+  if (i < n) step(std::false_type(), i, n - i);
+  flush();
+}
+
+// The part that the three sweeps share. `compute` returns a's vector and stores what it likes; `put` gets the
+// mask.
+template <bool kSplit, class Compute, class Put>
+HWY_INLINE Swept Sweep(std::size_t n, Magnitude low, Magnitude high, Room room, Compute compute, Put put) {
+  const Floats d;
+  const Ints di;
+  const Doubles dd;
+  Staging staging(room);
+  Swept swept;
+  const auto below_low = hn::Set(di, static_cast<std::int32_t>(low) - 1);
+  const auto below_high = hn::Set(di, static_cast<std::int32_t>(high) - 1);
+  auto largest = hn::Zero(di);
+  auto total0 = hn::Zero(dd), total1 = total0;
+  ForVectors(
+      n,
+      [&](auto whole, std::size_t i, std::size_t lanes) HWY_ATTR {
+        const auto a = compute(whole, i, lanes);
+        const auto size = hn::Abs(a);
+        const auto bits = hn::BitCast(di, size);
+        largest = hn::Max(largest, bits);
+#if HWY_TARGET == HWY_SCALAR
+        total0 = hn::Add(total0, hn::PromoteTo(dd, size));
+#else
+        const hn::Half<Floats> dh;
+        total0 = hn::Add(total0, hn::PromoteTo(dd, hn::LowerHalf(dh, size)));
+        total1 = hn::Add(total1, hn::PromoteTo(dd, hn::UpperHalf(dh, size)));
+#endif
+        auto picked = hn::Gt(bits, below_low);
+        if constexpr (!whole) picked = hn::And(picked, hn::FirstN(di, lanes));
+        if constexpr (kSplit) {
+          auto above = hn::Gt(bits, below_high);
+          if constexpr (!whole) above = hn::And(above, hn::FirstN(di, lanes));
+          swept.above += hn::CountTrue(di, above);
+          picked = hn::AndNot(above, picked);
+          put(whole, i, lanes, a, hn::RebindMask(d, above));
+        } else {
+          put(whole, i, lanes, a, hn::RebindMask(d, picked));
+        }
+        // Without asking whether any is: a branch that nobody can predict costs more.
+        staging.pick(a, picked, i);
+      },
+      [&] { staging.flush(); });
+  swept.picked = staging.picked();
+  swept.largest = static_cast<Magnitude>(hn::GetLane(hn::MaxOfLanes(di, largest)));
+  swept.total = hn::GetLane(hn::SumOfLanes(dd, hn::Add(total0, total1)));
+  return swept;
+}
+
+template <class Whole>
+HWY_INLINE hn::Vec<Floats> LoadSum(Whole whole, const float* x, const float* y, std::size_t i,
+                                   std::size_t lanes) {
+  const auto a = Load(whole, x + i, lanes);
+  return y == nullptr ? a : hn::Add(a, Load(whole, y + i, lanes));
+}
+
+Swept SweepOne(const Sum& a, Magnitude low, float* next, Room room) {
+  const float *x = a.x.data(), *y = a.y.empty() ? nullptr : a.y.data();
+  return Sweep<false>(
+      a.size(), low, low, room,
+      [=](auto whole, std::size_t i, std::size_t lanes) HWY_ATTR { return LoadSum(whole, x, y, i, lanes); },
+      [=](auto whole, std::size_t i, std::size_t lanes, auto v, auto picked) HWY_ATTR {
+        if (next != nullptr) Store(whole, hn::IfThenZeroElse(picked, v), next + i, lanes);
+      });
+}
+
+Swept SweepSplit(const Sum& a, Magnitude low, Magnitude high, float divisor, float* next, float* out,
+                 Room room) {
+  const Floats d;
+  const float *x = a.x.data(), *y = a.y.empty() ? nullptr : a.y.data();
+  return Sweep<true>(
+      a.size(), low, high, room,
+      [=](auto whole, std::size_t i, std::size_t lanes) HWY_ATTR { return LoadSum(whole, x, y, i, lanes); },
+      [=](auto whole, std::size_t i, std::size_t lanes, auto v, auto above) HWY_ATTR {
+        const auto scaled = divisor == 1 ? v : hn::Div(v, hn::Set(d, divisor));
+        Store(whole, hn::IfThenElseZero(above, scaled), out + i, lanes);
+        if (next != nullptr) Store(whole, hn::IfThenZeroElse(above, v), next + i, lanes);
+      });
+}
+
+template <bool kNesterov>
+Swept SweepMomentum(const MomentumUpdate& update, Magnitude low, float* next_u, float* next_v, Room room) {
+  const Floats d;
+  const float *gradient = update.gradient.data(), *u = update.u.data();
+  const float* v = update.v.empty() ? nullptr : update.v.data();
+  const float factor = update.factor;
+  return Sweep<false>(
+      update.gradient.size(), low, low, room,
+      [=](auto whole, std::size_t i, std::size_t lanes) HWY_ATTR {
+        const auto g = Load(whole, gradient + i, lanes);
+        const auto m = hn::Set(d, factor);
+        auto sum = Load(whole, u + i, lanes);
+        sum = kNesterov ? hn::Mul(m, hn::Add(sum, g)) : hn::MulAdd(m, sum, g);
+        Store(whole, sum, next_u + i, lanes);
+        if constexpr (kNesterov) sum = hn::Add(sum, g);
+        return v == nullptr ? sum : hn::Add(Load(whole, v + i, lanes), sum);
+      },
+      [=](auto whole, std::size_t i, std::size_t lanes, auto a, auto) HWY_ATTR {
+        if (next_v != nullptr) Store(whole, a, next_v + i, lanes);
+      });
+}
+
+Swept SweepHeavyBall(const MomentumUpdate& update, Magnitude low, float* next_u, float* next_v, Room room) {
+  return SweepMomentum<false>(update, low, next_u, next_v, room);
+}
+Swept SweepNesterov(const MomentumUpdate& update, Magnitude low, float* next_u, float* next_v, Room room) {
+  return SweepMomentum<true>(update, low, next_u, next_v, room);
+}
+
+std::size_t CountAtLeast(const Sum& a, Magnitude low) {
+  const Ints di;
+  const float *x = a.x.data(), *y = a.y.empty() ? nullptr : a.y.data();
+  const auto below_low = hn::Set(di, static_cast<std::int32_t>(low) - 1);
+  std::size_t count = 0;
+  auto counts = hn::Zero(di);
+  ForVectors(
+      a.size(),
+      [&](auto whole, std::size_t i, std::size_t lanes) HWY_ATTR {
+        const auto bits = hn::BitCast(di, hn::Abs(LoadSum(whole, x, y, i, lanes)));
+        auto mask = hn::Gt(bits, below_low);
+        if constexpr (!whole) mask = hn::And(mask, hn::FirstN(di, lanes));
+        counts = hn::Sub(counts, hn::VecFromMask(di, mask));
+      },
+      [&]() HWY_ATTR {
+        count += static_cast<std::size_t>(hn::GetLane(hn::SumOfLanes(di, counts)));
+        counts = hn::Zero(di);
+      });
+  return count;
+}
+
+}  // namespace accordion::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace accordion::kernels {
+
+HWY_EXPORT(SweepOne);
+HWY_EXPORT(SweepSplit);
+HWY_EXPORT(SweepHeavyBall);
+HWY_EXPORT(SweepNesterov);
+HWY_EXPORT(CountAtLeast);
+
+namespace {
+float* data_or_null(std::span<float> x) {
+  return x.empty() ? nullptr : x.data();
+}
+}  // namespace
+
+Swept sweep(Sum a, Magnitude low, std::span<float> next, Room room) noexcept {
+  return HWY_DYNAMIC_DISPATCH(SweepOne)(a, low, data_or_null(next), room);
+}
+
+Swept sweep_split(Sum a, Magnitude low, Magnitude high, float divisor, std::span<float> next,
+                  std::span<float> out, Room room) noexcept {
+  return HWY_DYNAMIC_DISPATCH(SweepSplit)(a, low, high, divisor, data_or_null(next), out.data(), room);
+}
+
+Swept sweep_momentum(const MomentumUpdate& update, Magnitude low, std::span<float> next_u,
+                     std::span<float> next_v, Room room) noexcept {
+  if (update.nesterov)
+    return HWY_DYNAMIC_DISPATCH(SweepNesterov)(update, low, next_u.data(), data_or_null(next_v), room);
+  return HWY_DYNAMIC_DISPATCH(SweepHeavyBall)(update, low, next_u.data(), data_or_null(next_v), room);
+}
+
+std::size_t count_at_least(Sum a, Magnitude low) noexcept {
+  return HWY_DYNAMIC_DISPATCH(CountAtLeast)(a, low);
+}
+
+namespace {
+
+// One digit of a radix selection, counted among the entries whose higher digits are `prefix`.
+template <int kShift, int kBits, class Values>
+void find_digit(const Values& values, std::size_t n, std::size_t k, Kth& kth) {
+  // Neighbours often fall into the same slot; two tables keep one increment from waiting for the other.
+  std::array<std::array<std::uint32_t, std::size_t{1} << kBits>, 2> slots = {};
+  const Magnitude prefix = kth.value >> (kShift + kBits), mask = (Magnitude{1} << kBits) - 1;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Magnitude size = magnitude(values(i));
+    if (size >> (kShift + kBits) == prefix) ++slots[i & 1][(size >> kShift) & mask];
+  }
+  Magnitude digit = mask;
+  const auto in_slot = [&] { return std::size_t{slots[0][digit]} + slots[1][digit]; };
+  for (; digit > 0 && kth.above + in_slot() < k; --digit) kth.above += in_slot();
+  kth.value |= digit << kShift;
+  kth.equal = in_slot();
+}
+
+template <class Values>
+Kth radix_select(const Values& values, std::size_t n, std::size_t k) {
+  Kth kth;
+  find_digit<20, 11>(values, n, k, kth);
+  find_digit<10, 10>(values, n, k, kth);
+  find_digit<0, 10>(values, n, k, kth);
+  return kth;
+}
+
+}  // namespace
+
+Kth kth_largest(Sum a, std::size_t k) noexcept {
+  const float *x = a.x.data(), *y = a.y.data();
+  if (a.y.empty()) return radix_select([=](std::size_t i) { return x[i]; }, a.size(), k);
+  return radix_select([=](std::size_t i) { return x[i] + y[i]; }, a.size(), k);
+}
+
+}  // namespace accordion::kernels
+#endif

@@ -1,0 +1,138 @@
+// Every kernel, on every instruction set this machine has, against its plain loop.
+#include "accordion/kernels/select.h"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace accordion::kernels {
+namespace {
+
+std::vector<float> noise(std::size_t n, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(generator) * std::exp(3 * normal(generator));
+  return values;
+}
+
+// What one sweep leaves behind; the outputs start one element into their vectors, so nothing may rely on
+// alignment.
+struct Result {
+  explicit Result(std::size_t n, std::size_t room)
+      : first(n + 2, 7.0f), second(n + 2, 7.0f), indices(room + 1, 99), values(room + 1, 99.0f) {}
+
+  std::span<float> one() { return std::span(first).subspan(1, first.size() - 2); }
+  std::span<float> two() { return std::span(second).subspan(1, second.size() - 2); }
+  Room room() {
+    return {std::span(indices).first(indices.size() - 1), std::span(values).first(values.size() - 1)};
+  }
+
+  Swept swept;
+  std::vector<float> first, second;
+  std::vector<std::uint32_t> indices;
+  std::vector<float> values;
+};
+
+void expect_same(const Result& fast, const Result& slow) {
+  EXPECT_EQ(fast.swept.picked, slow.swept.picked);
+  EXPECT_EQ(fast.swept.above, slow.swept.above);
+  EXPECT_EQ(fast.swept.largest, slow.swept.largest);
+  EXPECT_NEAR(fast.swept.total, slow.swept.total, 1e-12 * slow.swept.total);
+  EXPECT_EQ(fast.first, slow.first);
+  EXPECT_EQ(fast.second, slow.second);
+  EXPECT_EQ(fast.indices, slow.indices);
+  EXPECT_EQ(fast.values, slow.values);
+}
+
+class SelectKernels : public ::testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
+  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+};
+
+TEST_P(SelectKernels, SweepsMatchTheReference) {
+  for (std::size_t n : {0, 1, 3, 7, 8, 9, 17, 33, 1000, 1024, 4099}) {
+    const std::vector<float> x = noise(n + 1, 1), y = noise(n + 1, 2);
+    for (float low : {0.0f, 1.0f, 30.0f}) {
+      for (std::size_t room : {n, n / 3}) {  // The second is often too small.
+        for (bool both : {true, false}) {
+          SCOPED_TRACE(::testing::Message() << n << " entries from " << low << ", room " << room);
+          const std::span<const float> second = both ? std::span(y).subspan(1) : std::span<const float>();
+          const Sum a{std::span(x).subspan(1), second};
+          Result fast(n, room), slow(n, room);
+          fast.swept = sweep(a, magnitude(low), fast.one(), fast.room());
+          slow.swept = reference::sweep(a, magnitude(low), slow.one(), slow.room());
+          expect_same(fast, slow);
+
+          fast = slow = Result(n, room);
+          const Magnitude high = magnitude(3 * low);
+          fast.swept = sweep_split(a, magnitude(low), high, 3, fast.one(), fast.two(), fast.room());
+          slow.swept =
+              reference::sweep_split(a, magnitude(low), high, 3, slow.one(), slow.two(), slow.room());
+          expect_same(fast, slow);
+          EXPECT_EQ(count_at_least(a, magnitude(low)), reference::count_at_least(a, magnitude(low)));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(SelectKernels, MomentumMatchesTheReference) {
+  for (std::size_t n : {1, 9, 4099}) {
+    // Whole numbers and a factor of a half, so that a fused multiplication rounds like two operations.
+    std::vector<float> g = noise(n, 1), u = noise(n, 2), v = noise(n, 3);
+    for (auto* values : {&g, &u, &v})
+      for (float& value : *values) value = std::round(std::clamp(value, -1000.0f, 1000.0f));
+    for (bool nesterov : {false, true}) {
+      for (bool feedback : {false, true}) {
+        const MomentumUpdate update{g, u, feedback ? std::span<const float>(v) : std::span<const float>(),
+                                    0.5f, nesterov};
+        Result fast(n, n), slow(n, n);
+        fast.swept = sweep_momentum(update, magnitude(4.0f), fast.one(), fast.two(), fast.room());
+        slow.swept = reference::sweep_momentum(update, magnitude(4.0f), slow.one(), slow.two(), slow.room());
+        expect_same(fast, slow);
+      }
+    }
+  }
+}
+
+TEST_P(SelectKernels, SeeEveryNonFiniteEntry) {
+  for (float bad : {std::nanf(""), -std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    for (std::size_t at = 0; at < 41; ++at) {
+      std::vector<float> x(41, -1.0f);
+      x[at] = bad;
+      EXPECT_FALSE(sweep({x}, magnitude(2.0f), {}, {}).finite()) << at;
+    }
+  }
+  const std::vector<float> huge(41, -std::numeric_limits<float>::max());
+  EXPECT_TRUE(sweep({huge}, 0, {}, {}).finite());
+  EXPECT_DOUBLE_EQ(sweep({huge}, 0, {}, {}).total, 41.0 * std::numeric_limits<float>::max());
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, SelectKernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+
+TEST(KthLargest, IsWhatSortingGives) {
+  std::vector<float> x = noise(3000, 5);
+  for (std::size_t i = 0; i < 900; ++i)
+    x[i] = i % 3 == 0 ? 0.0f : i % 3 == 1 ? -1.0f : 1e-40f;  // Ties, denormals.
+  std::vector<Magnitude> sorted;
+  for (float value : x) sorted.push_back(magnitude(value));
+  std::sort(sorted.rbegin(), sorted.rend());
+  for (std::size_t k = 1; k <= x.size(); k += k < 10 ? 1 : 7) {
+    const Kth kth = kth_largest({x}, k);
+    EXPECT_EQ(kth.value, sorted[k - 1]) << k;
+    EXPECT_EQ(kth.above,
+              std::count_if(sorted.begin(), sorted.end(), [&](Magnitude m) { return m > sorted[k - 1]; }));
+    EXPECT_EQ(kth.equal, std::count(sorted.begin(), sorted.end(), sorted[k - 1]));
+  }
+}
+
+}  // namespace
+}  // namespace accordion::kernels
