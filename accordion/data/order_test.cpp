@@ -117,8 +117,8 @@ TEST(EpochOrder, TooManySamples) {
 
 TEST(BatchShares, TheLastBatchMayBeSmall) {
   EXPECT_EQ(batch_shares(10, 4, 0, 1), (std::vector<Share>{{0, 4}, {4, 8}, {8, 10}}));
-  EXPECT_EQ(batch_shares(9, 4, 1, 2), (std::vector<Share>{{2, 4}, {6, 8}, {8, 9}}));
-  EXPECT_EQ(batch_shares(9, 4, 0, 2).back().size(), 0u);
+  EXPECT_EQ(batch_shares(9, 4, 1, 2), (std::vector<Share>{{2, 4}, {6, 8}, {9, 9}}));
+  EXPECT_EQ(batch_shares(9, 4, 0, 2).back().size(), 1u);
   EXPECT_EQ(batch_shares(50000, 512, 0, 4).size(), 98u);
   EXPECT_THROW(batch_shares(10, 0, 0, 1), UsageError);
 }

@@ -26,7 +26,8 @@ Evaluation evaluate(Network& model, const Dataset& data, const Images& images, C
   while (const auto batch = loader.next()) {
     const auto [inputs, labels] = batch_tensors(*batch, images);
     const torch::Tensor scores = model.forward(inputs);
-    loss += torch::nll_loss(scores.log_softmax(1), labels, {}, at::Reduction::Sum).item<double>();
+    loss += torch::nll_loss(scores.to(torch::kDouble).log_softmax(1), labels, {}, at::Reduction::Sum)
+                .item<double>();
     correct += scores.argmax(1).eq(labels).sum().item<std::int64_t>();
   }
   model.train();
