@@ -13,13 +13,13 @@ struct Small : torch::nn::Module {
 // One step with zero gradients moves only what decays.
 std::pair<bool, bool> moved(const TrainOptions& options) {
   torch::manual_seed(1);
-  Small model;
+  auto model = std::make_shared<Small>();
   torch::NoGradGuard no_grad;
-  model.norm->weight.fill_(0.5);
-  for (auto& parameter : model.parameters()) parameter.mutable_grad() = torch::zeros_like(parameter);
-  const auto linear = model.linear->weight.clone(), norm = model.norm->weight.clone();
-  make_optimizer(options, model)->step();
-  return {!torch::equal(linear, model.linear->weight), !torch::equal(norm, model.norm->weight)};
+  model->norm->weight.fill_(0.5);
+  for (auto& parameter : model->parameters()) parameter.mutable_grad() = torch::zeros_like(parameter);
+  const auto linear = model->linear->weight.clone(), norm = model->norm->weight.clone();
+  make_optimizer(options, *model)->step();
+  return {!torch::equal(linear, model->linear->weight), !torch::equal(norm, model->norm->weight)};
 }
 
 TEST(Optimizer, DecaysBatchNormOnlyWhenAsked) {
