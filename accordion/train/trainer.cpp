@@ -60,13 +60,10 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   double loss_sum = 0;
   for (std::int64_t s = 0; s < steps; ++s) {
     const Step& step = plan_.steps[static_cast<std::size_t>(s)];
-    const double rate = learning_rate(options_, epoch + static_cast<double>(s) / static_cast<double>(steps));
-    set_learning_rate(*optimizer_, rate);
+    set_learning_rate(*optimizer_, rate(epoch, s));
     const double loss = run_step(step);
     loss_sum += loss * static_cast<double>(step.local_samples);
-    const std::string where = "epoch " + std::to_string(epoch) + ", step " + std::to_string(s) +
-                              " (learning rate " + number_text(rate) + ")";
-    if (agree_to_stop(stop_requested(), std::isfinite(loss), where)) return std::nullopt;
+    if (agree_to_stop(stop_requested(), std::isfinite(loss), epoch, s)) return std::nullopt;
     on_step({epoch, s + 1, steps, step.global_samples, loss});
   }
   loader_.next();  // The end of the epoch.
@@ -98,6 +95,10 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   return record;
 }
 
+double Trainer::rate(int epoch, std::int64_t step) const {
+  return learning_rate(options_, epoch + static_cast<double>(step) / static_cast<double>(plan_.steps.size()));
+}
+
 // Returns the mean loss over this rank's samples.
 double Trainer::run_step(const Step& step) {
   ddp_.zero_grad();
@@ -122,12 +123,13 @@ double Trainer::run_step(const Step& step) {
 }
 
 // One small collective a step, so that all ranks leave the loop after the same step.
-bool Trainer::agree_to_stop(bool stop_requested, bool finite, const std::string& where) {
+bool Trainer::agree_to_stop(bool stop_requested, bool finite, int epoch, std::int64_t step) {
   std::int32_t flags[] = {stop_requested, finite ? 0 : control_.rank() + 1};
   control_.max(std::span<std::int32_t>(flags));
   if (flags[1] != 0)
-    throw Error("rank " + std::to_string(flags[1] - 1) + ": the loss is no longer finite at " + where +
-                "; a lower --lr or a warm-up may help");
+    throw Error("rank " + std::to_string(flags[1] - 1) + ": the loss is no longer finite at epoch " +
+                std::to_string(epoch) + ", step " + std::to_string(step) + " (learning rate " +
+                number_text(rate(epoch, step)) + "); a lower --lr or a warm-up may help");
   return flags[0] != 0;
 }
 

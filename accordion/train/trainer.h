@@ -38,7 +38,8 @@ class Trainer {
  private:
   void queue_epoch(int epoch);
   double run_step(const Step& step);
-  bool agree_to_stop(bool stop_requested, bool finite, const std::string& where);
+  double rate(int epoch, std::int64_t step) const;  // The learning rate of that step.
+  bool agree_to_stop(bool stop_requested, bool finite, int epoch, std::int64_t step);
 
   TrainOptions options_;
   const Dataset& data_;
