@@ -1,0 +1,28 @@
+#include "accordion/base/parallel.h"
+
+#include <algorithm>
+#include <exception>
+
+namespace accordion {
+
+void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
+  const int team =
+      static_cast<int>(std::min<std::size_t>(count, static_cast<std::size_t>(std::max(threads, 1))));
+  if (team <= 1) {
+    for (std::size_t i = 0; i < count; ++i) work(i);
+    return;
+  }
+  std::exception_ptr first;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team)
+  for (std::size_t i = 0; i < count; ++i) {
+    try {
+      work(i);
+    } catch (...) {  // OpenMP lets no exception out of its region.
+#pragma omp critical(accordion_parallel_for)
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace accordion
