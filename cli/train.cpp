@@ -134,6 +134,9 @@ int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
   const LaunchOptions& launch = arguments.launch;
   const int threads = launch.threads > 0 ? launch.threads : threads_of_rank(place, ::getenv);
   ensure_settings(threads, argv);
+  if (place.rank == 0 && !launch.quiet)
+    for (const std::string& warning : train_warnings(arguments.train))
+      std::cerr << "accordion: warning: " << warning << "\n";
 
   RunSetup setup;
   setup.meeting = {.rank = place.rank,

@@ -15,7 +15,7 @@ SETTINGS = {
     "topk:keep=0.01": [],
     "mstopk:keep=0.01": [],
     "randomk:keep=0.1": [],
-    "dgc:keep=0.01": ["--momentum", "0"],
+    "dgc:keep=0.01": [],
     "sign-vote": ["--lr", "0.002", "--momentum", "0"],
     "sign-scaled": [],
     "qsgd:bits=4": [],

@@ -1,6 +1,9 @@
 #include "accordion/compress/codecs.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "accordion/compress/chunked.h"
 
 namespace accordion {
 namespace {
@@ -55,10 +58,60 @@ std::string codec_text(const CodecOptions& codec) {
       codec);
 }
 
+CodecOptions as_published(CodecOptions codec) {
+  if (auto* topk = std::get_if<TopKOptions>(&codec)) topk->published = true;
+  return codec;
+}
+
+void check_levels(std::span<const CodecOptions> levels) {
+  for (const CodecOptions& level : levels)
+    std::visit(
+        [](const auto& options) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(options)>, NoneOptions>)
+            make(options, Shape{{1}});
+        },
+        level);
+  const auto is_dgc = [](const CodecOptions& level) { return std::holds_alternative<DgcOptions>(level); };
+  const auto with = std::find_if(levels.begin(), levels.end(), is_dgc);
+  const auto without = std::find_if_not(levels.begin(), levels.end(), is_dgc);
+  if (with != levels.end() && without != levels.end())
+    throw UsageError(
+        "level " + codec_text(*without) + " beside " + codec_text(*with) +
+        ", expected dgc in all levels or in none: it keeps the momentum that others leave to the optimizer");
+}
+
+namespace {
+
+template <class Options>
+constexpr bool kCanBeChunked = requires(Options options) {
+  options.chunked;
+};
+
+// What travels to a chunk's owner, and what comes back. A vote's result is -1, 0 or 1, which two bits hold
+// exactly.
+template <class Options>
+auto chunk_codecs(Options options) {
+  options.chunked = false;
+  if constexpr (std::is_same_v<Options, SignVoteOptions>)
+    return std::pair(options, QsgdOptions{.bits = "2", .block = 1 << 20});
+  else
+    return std::pair(options, options);
+}
+
+}  // namespace
+
 std::size_t payload_bytes(const CodecOptions& codec, const Shape& shape, int world) {
   return std::visit(
       [&](const auto& options) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(options)>, NoneOptions>)
+        using Options = std::decay_t<decltype(options)>;
+        if constexpr (kCanBeChunked<Options>)
+          if (options.chunked) {
+            const auto [there, back] = chunk_codecs(options);
+            return chunked_bytes(
+                shape, world, [&](const Shape& chunk) { return payload_bytes(there, chunk, world); },
+                [&](const Shape& chunk) { return payload_bytes(back, chunk, 1); });
+          }
+        if constexpr (std::is_same_v<Options, NoneOptions>)
           return shape.count() * sizeof(float);
         else
           return payload_bytes(options, shape, world);
@@ -91,10 +144,20 @@ std::unique_ptr<Compressor> make_compressor(const CodecOptions& codec, const Sha
                                             const Routing& routing) {
   return std::visit(
       [&](const auto& options) -> std::unique_ptr<Compressor> {
-        if constexpr (std::is_same_v<std::decay_t<decltype(options)>, NoneOptions>)
+        using Options = std::decay_t<decltype(options)>;
+        if (!worthwhile(codec, shape, world, routing)) return nullptr;
+        if constexpr (kCanBeChunked<Options>)
+          if (options.chunked) {
+            make(options, shape);  // Refuses what cannot be chunked.
+            const auto [there, back] = chunk_codecs(options);
+            return make_chunked(
+                shape, world, [&](const Shape& chunk) { return make(there, chunk); },
+                [&](const Shape& chunk) { return make(back, chunk); });
+          }
+        if constexpr (std::is_same_v<Options, NoneOptions>)
           return nullptr;
         else
-          return worthwhile(codec, shape, world, routing) ? make(options, shape) : nullptr;
+          return make(options, shape);
       },
       codec);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -51,6 +52,13 @@ struct Routing {
   double min_rate = 2;           // So does what PowerSGD would shrink less than this.
   bool paper = false;            // As published: everything of two dimensions or more is compressed.
 };
+
+// As Accordion's published code has it, where that differs.
+CodecOptions as_published(CodecOptions codec);
+
+// Throws UsageError for options that contradict each other, and for settings that one run cannot go back and
+// forth between.
+void check_levels(std::span<const CodecOptions> levels);
 
 // What one rank sends for a tensor in a step, in bytes without headers; a bound where the length varies.
 std::size_t payload_bytes(const CodecOptions& codec, const Shape& shape, int world);

@@ -34,19 +34,22 @@ struct Shape {
 struct Context {
   std::uint64_t seed = 0, step = 0;
   int epoch = 0, tensor = 0, rank = 0, world = 1;
+  int piece = 0;  // Which rank a scattered message is for.
 
   // Draws that no other rank makes, and draws that every rank makes alike.
   RandomKey private_key(std::string_view purpose) const;
   RandomKey shared_key(std::string_view purpose) const;
 };
 
-enum class Pattern { kSum, kMax, kGather };
+// Scattered: each rank encodes a message for every rank, and decodes what all ranks have for it. Those for
+// one rank are equally long.
+enum class Pattern { kSum, kMax, kGather, kScatter };
 enum class Element { kByte, kFloat, kHalf, kBfloat16, kInt8, kInt16 };
 std::size_t element_bytes(Element element);
 
 struct Round {
   Pattern pattern;
-  Element element;        // What is added or compared; a gathered message is bytes.
+  Element element;        // What is added or compared; other messages are bytes.
   std::size_t max_bytes;  // Room for the message. A sum's or maximum's is exactly this long on every rank.
   bool fixed = true;      // A gathered message of exactly max_bytes on every rank, so that no sizes travel.
 };
@@ -101,6 +104,9 @@ class Compressor {
 
   // The step's end: keep this step's state if it was finite on all ranks, else go back.
   virtual void commit(bool finite) {}
+
+  // The codec gives way to another: what it still owes beside the residual goes there.
+  virtual void settle(std::span<float> residual) {}
 
   virtual void visit_state(StateVisitor& visitor) {}
 };

@@ -17,6 +17,7 @@ struct DgcOptions {
   bool nesterov = false;
   bool masking = true;
   bool warmup = false;
+  double clip = 0;
   void fields(auto&& field) {
     field("keep", keep, "Fraction of entries sent, at most.", above(0).up_to(1));
     field("momentum", momentum, "Momentum factor; the optimizer's own must be 0.", at_least(0).below(1));
@@ -25,6 +26,9 @@ struct DgcOptions {
     field("masking", masking, "Forget the momentum of an entry when it is sent.");
     field("warmup", warmup,
           "Send 25, 6.25, 1.5625, 0.4 and 0.1 % in the first five epochs, if that is more.");
+    field("clip", clip,
+          "Limit of the norm of the whole model's gradient, over the square root of the ranks; 0 for none.",
+          at_least(0));
   }
 };
 

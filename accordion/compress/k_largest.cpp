@@ -33,24 +33,24 @@ Ranks ranks(std::size_t sample, double share) {
 
 }  // namespace
 
-std::size_t kept(double keep, std::size_t n) {
+std::size_t Kept::count(std::size_t n) const {
   return std::min(n, std::max<std::size_t>(1, static_cast<std::size_t>(keep * static_cast<double>(n))));
 }
 
-bool sends_dense(double keep, std::size_t n, int world) {
-  return keep * world >= 1 || kept(keep, n) == n;
+bool Kept::dense(std::size_t n, int world) const {
+  return !published && (keep * world >= 1 || count(n) == n);
 }
 
-std::size_t k_largest_bytes(double keep, std::size_t n, int world) {
-  return sends_dense(keep, n, world) ? n * sizeof(float) : kept(keep, n) * sparse::kEntryBytes;
+std::size_t Kept::bytes(std::size_t n, int world) const {
+  return dense(n, world) ? n * sizeof(float) : count(n) * sparse::kEntryBytes;
 }
 
-KLargest::KLargest(std::string_view name, double keep, std::size_t n)
-    : name_(name), keep_(keep), n_(n), k_(kept(keep, n)), sample_(sample_size(n)) {}
+KLargest::KLargest(std::string_view name, Kept kept, std::size_t n)
+    : name_(name), kept_(kept), n_(n), k_(kept.count(n)), sample_(sample_size(n)) {}
 
 Round KLargest::round(int, const Context& context) const {
-  const std::size_t bytes = k_largest_bytes(keep_, n_, context.world);
-  if (sends_dense(keep_, n_, context.world)) return {Pattern::kSum, Element::kFloat, bytes};
+  const std::size_t bytes = kept_.bytes(n_, context.world);
+  if (kept_.dense(n_, context.world)) return {Pattern::kSum, Element::kFloat, bytes};
   return {Pattern::kGather, Element::kByte, bytes};
 }
 
@@ -79,8 +79,8 @@ KLargest::Interval KLargest::guess(const kernels::Sum& a, bool dense) {
 }
 
 Encoded KLargest::encode(int, const Context& context, const Feedback& feedback, std::span<std::byte> out) {
-  const bool dense = sends_dense(keep_, n_, context.world);
-  Encoded encoded{.bytes = k_largest_bytes(keep_, n_, context.world),
+  const bool dense = kept_.dense(n_, context.world);
+  Encoded encoded{.bytes = kept_.bytes(n_, context.world),
                   .count = dense ? 0 : static_cast<std::uint32_t>(k_)};
   const kernels::Sum a{feedback.gradient, feedback.residual};
   const std::span<float> next = feedback.next;
@@ -120,8 +120,8 @@ Encoded KLargest::encode(int, const Context& context, const Feedback& feedback, 
 }
 
 void KLargest::decode(int, const Context& context, std::span<const Message> messages, std::span<float> mean) {
-  const bool dense = sends_dense(keep_, n_, context.world);
-  const std::size_t expected = k_largest_bytes(keep_, n_, context.world);
+  const bool dense = kept_.dense(n_, context.world);
+  const std::size_t expected = kept_.bytes(n_, context.world);
   for (std::size_t rank = 0; rank < messages.size(); ++rank) {
     if (messages[rank].payload.size() == expected && (dense || messages[rank].count == k_)) continue;
     throw Error(std::string(name_) + ": message from rank " + std::to_string(rank) + " has " +
@@ -129,7 +129,7 @@ void KLargest::decode(int, const Context& context, std::span<const Message> mess
                 std::to_string(messages[rank].count) + " entries, expected " + std::to_string(expected) +
                 " and " + std::to_string(dense ? 0 : k_));
   }
-  if (!dense) return decoder_.decode(name_, context, messages, mean);
+  if (!dense) return decoder_.decode(name_, context, messages, mean, kept_.published ? 1 : context.world);
   // The entries were divided before they were added.
   if (messages.size() != 1) throw Error(std::string(name_) + ": a sum has one message, not several");
   if (n_ > 0) std::memcpy(mean.data(), messages[0].payload.data(), expected);

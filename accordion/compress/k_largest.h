@@ -15,16 +15,21 @@
 
 namespace accordion {
 
-// clamp(floor(keep * n), 1, n)
-std::size_t kept(double keep, std::size_t n);
-bool sends_dense(double keep, std::size_t n, int world);
-std::size_t k_largest_bytes(double keep, std::size_t n, int world);
+// How much of a tensor is kept, and how that travels.
+struct Kept {
+  double keep;
+  bool published = false;  // Always gathered, added up instead of averaged, and without a residual.
+
+  std::size_t count(std::size_t n) const;  // clamp(floor(keep * n), 1, n)
+  bool dense(std::size_t n, int world) const;
+  std::size_t bytes(std::size_t n, int world) const;
+};
 
 class KLargest : public Compressor {
  public:
-  KLargest(std::string_view name, double keep, std::size_t n);
+  KLargest(std::string_view name, Kept kept, std::size_t n);
 
-  bool wants_feedback() const final { return true; }
+  bool wants_feedback() const final { return !kept_.published; }
   Round round(int i, const Context& context) const final;
   Encoded encode(int i, const Context& context, const Feedback& feedback, std::span<std::byte> out) final;
   void decode(int i, const Context& context, std::span<const Message> messages, std::span<float> mean) final;
@@ -49,7 +54,7 @@ class KLargest : public Compressor {
   Interval guess(const kernels::Sum& a, bool dense);
 
   std::string_view name_;
-  double keep_;
+  Kept kept_;
   std::size_t n_, k_;
   std::vector<float> sample_;
   std::vector<std::uint32_t> indices_;

@@ -18,7 +18,7 @@ namespace {
 class MsTopK final : public KLargest {
  public:
   MsTopK(const MsTopKOptions& options, std::size_t n)
-      : KLargest(MsTopKOptions::kName, options.keep, n), samples_(options.samples) {}
+      : KLargest(MsTopKOptions::kName, {options.keep}, n), samples_(options.samples) {}
 
  private:
   sparse::Cut choose(const Context& context, const Candidates& candidates) const override {
@@ -79,7 +79,7 @@ std::unique_ptr<Compressor> make(const MsTopKOptions& options, const Shape& shap
 }
 
 std::size_t payload_bytes(const MsTopKOptions& options, const Shape& shape, int world) {
-  return k_largest_bytes(options.keep, shape.count(), world);
+  return Kept{options.keep}.bytes(shape.count(), world);
 }
 
 }  // namespace accordion

@@ -3,8 +3,7 @@
 //
 // message := scale: f32[blocks], level: int(bits)[n]      -- packed, the first in the low bits; of -s .. s
 //
-// With Elias codes, a stream of bits that fills bytes from the low bit up; f32 starts with its low bit, W (a
-// number of at least 1 in Elias' omega code) with its high one:
+// With Elias codes, a stream of bits; W is a number's omega code (elias.h), f32 starts with its low bit:
 //
 // message := block[blocks]
 // block   := scale: f32, non-zero levels + 1: W, entry[non-zero levels]
@@ -21,9 +20,12 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 
-#include "accordion/kernels/dense.h"
+#include "accordion/compress/elias.h"
+#include "accordion/kernels/draws.h"
+#include "accordion/kernels/levels.h"
 #include "accordion/kernels/quantize.h"
 
 namespace accordion {
@@ -34,96 +36,6 @@ using kernels::kChunk;
 constexpr int steps_of(int bits) {
   return (1 << (bits - 1)) - 1;
 }
-
-// A number's omega code, its first bit lowest: the number in binary, before it the binary length of that less
-// one, and so on, and a 0 at the end.
-struct Code {
-  std::uint64_t bits = 0;
-  int length = 1;
-};
-
-constexpr Code omega(std::uint32_t number) {
-  Code code;
-  while (number > 1) {
-    const int width = std::bit_width(number);
-    for (int i = 0; i < width; ++i) code.bits = code.bits << 1 | (number >> i & 1);
-    code.length += width;
-    number = static_cast<std::uint32_t>(width - 1);
-  }
-  return code;
-}
-
-constexpr auto kOmega = [] {
-  std::array<Code, 128> codes;
-  for (std::uint32_t number = 1; number < codes.size(); ++number) codes[number] = omega(number);
-  return codes;
-}();
-
-Code code_of(std::uint32_t number) {
-  return number < kOmega.size() ? kOmega[number] : omega(number);
-}
-
-class BitWriter {
- public:
-  explicit BitWriter(std::byte* out) : begin_(out), out_(out) {}
-
-  void put(Code code) {
-    held_ |= code.bits << length_;
-    length_ += code.length;
-    for (; length_ >= 8; length_ -= 8, held_ >>= 8) *out_++ = static_cast<std::byte>(held_);
-  }
-
-  std::size_t finish() {
-    if (length_ > 0) *out_++ = static_cast<std::byte>(held_);
-    return static_cast<std::size_t>(out_ - begin_);
-  }
-
- private:
-  std::byte *begin_, *out_;
-  std::uint64_t held_ = 0;
-  int length_ = 0;  // Below 8 between calls, so that any code of up to 56 bits fits.
-};
-
-class BitReader {
- public:
-  BitReader(std::span<const std::byte> bytes, std::size_t rank) : bytes_(bytes), rank_(rank) {}
-
-  std::uint32_t bit() {
-    if (at_ == 8 * bytes_.size()) fail("ends early");
-    const std::uint32_t bit = std::to_integer<std::uint32_t>(bytes_[at_ / 8]) >> (at_ % 8) & 1;
-    ++at_;
-    return bit;
-  }
-
-  float scale() {
-    std::uint32_t bits = 0;
-    for (int i = 0; i < 32; ++i) bits |= bit() << i;
-    return std::bit_cast<float>(bits);
-  }
-
-  std::uint32_t number() {
-    std::uint32_t number = 1;
-    while (bit() != 0) {
-      if (number > 31) fail("has a number of more than 32 bits");
-      std::uint32_t longer = 1;
-      for (std::uint32_t i = 0; i < number; ++i) longer = longer << 1 | bit();
-      number = longer;
-    }
-    return number;
-  }
-
-  void finish() const {
-    if ((at_ + 7) / 8 != bytes_.size()) fail("goes on after the last block");
-  }
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Error("qsgd: message from rank " + std::to_string(rank_) + " " + what);
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  std::size_t rank_, at_ = 0;
-};
 
 class Qsgd final : public Compressor {
  public:
@@ -153,24 +65,19 @@ class Qsgd final : public Compressor {
   }
 
   Encoded encode(int i, const Context& context, const Feedback& feedback, std::span<std::byte> out) override {
-    std::span<const float> a = feedback.gradient;
-    if (!feedback.residual.empty()) {
-      std::copy(a.begin(), a.end(), feedback.next.begin());
-      kernels::add(feedback.residual, feedback.next);
-      a = feedback.next;
-    }
     if (i == 0) finite_ = true;
     if (shared_ && i == 0) {
-      for (std::size_t block = 0; block < scales_.size(); ++block) scales_[block] = measure(a, block);
+      for_each_block(0, n_, [&](std::size_t block, std::size_t begin, std::size_t end) {
+        scales_[block] = measure(compensated(feedback, begin, end));
+      });
       std::memcpy(out.data(), scales_.data(), 4 * scales_.size());
       return {.bytes = 4 * scales_.size(), .finite = finite_};
     }
     const RandomKey key = context.private_key("qsgd");
     for (std::size_t first = 0; first < n_; first += kChunk) {
       const std::size_t length = std::min(kChunk, n_ - first);
-      quantize(key, a, first, length);
+      quantize(key, feedback, first, length);
       write(first, length, out);
-      if (!feedback.residual.empty()) subtract(feedback.next, first, length);
     }
     if (elias_) return {.bytes = write_elias(out), .finite = finite_};
     if (!shared_) std::memcpy(out.data(), scales_.data(), 4 * scales_.size());
@@ -212,9 +119,18 @@ class Qsgd final : public Compressor {
     }
   }
 
-  // A scale that is not finite, or a maximum over ranks with it, must not reach the wire.
-  float measure(std::span<const float> a, std::size_t block) {
-    a = a.subspan(block * block_, std::min(block_, n_ - block * block_));
+  // Entries of a; with error feedback, it waits in `next` for what is sent to be subtracted.
+  static std::span<const float> compensated(const Feedback& feedback, std::size_t begin, std::size_t end) {
+    const std::span<const float> gradient = feedback.gradient.subspan(begin, end - begin);
+    if (feedback.residual.empty()) return gradient;
+    const std::span<float> next = feedback.next.subspan(begin, end - begin);
+    std::transform(gradient.begin(), gradient.end(), feedback.residual.data() + begin, next.begin(),
+                   std::plus<>());
+    return next;
+  }
+
+  // The scale of a block. One that is not finite, or a maximum over ranks with it, must not reach the wire.
+  float measure(std::span<const float> a) {
     const kernels::Moments moments = l2_ ? kernels::moments(a, 0) : kernels::Moments{};
     const float largest = l2_ ? moments.largest : kernels::largest_magnitude(a);
     if (!std::isfinite(largest)) finite_ = false;
@@ -225,13 +141,22 @@ class Qsgd final : public Compressor {
     return std::max(static_cast<float>(norm), largest);
   }
 
-  void quantize(RandomKey key, std::span<const float> a, std::size_t first, std::size_t length) {
+  // A chunk's levels. A block is measured where its first chunk begins.
+  void quantize(RandomKey key, const Feedback& feedback, std::size_t first, std::size_t length) {
     kernels::draw(key, first / kChunk, draws_);
     if (length < kChunk) levels_.fill(0);
     for_each_block(first, first + length, [&](std::size_t block, std::size_t begin, std::size_t end) {
-      if (!shared_ && begin == block * block_) scales_[block] = measure(a, block);
-      kernels::quantize(a.subspan(begin, end - begin), scales_[block], steps_of(bits_),
-                        draws_.data() + (begin - first), levels_.data() + (begin - first));
+      if (begin == block * block_) {
+        const auto a = compensated(feedback, begin, std::min(n_, begin + block_));
+        if (!shared_) scales_[block] = measure(a);
+      }
+      std::int8_t* levels = levels_.data() + (begin - first);
+      const auto a =
+          (feedback.residual.empty() ? feedback.gradient : feedback.next).subspan(begin, end - begin);
+      kernels::quantize(a, scales_[block], steps_of(bits_), draws_.data() + (begin - first), levels);
+      if (!feedback.residual.empty())
+        kernels::add_levels({levels, -scales_[block] / static_cast<float>(steps_of(bits_))},
+                            feedback.next.subspan(begin, end - begin));
     });
   }
 
@@ -246,31 +171,11 @@ class Qsgd final : public Compressor {
     }
   }
 
-  // next -= what the levels stand for
-  void subtract(std::span<float> next, std::size_t first, std::size_t length) {
-    for_each_block(first, first + length, [&](std::size_t block, std::size_t begin, std::size_t end) {
-      const std::span<float> values = std::span(values_).first(end - begin);
-      kernels::dequantize(levels_.data() + (begin - first),
-                          -scales_[block] / static_cast<float>(steps_of(bits_)), values);
-      kernels::add(values, next.subspan(begin, end - begin));
-    });
-  }
-
   std::size_t write_elias(std::span<std::byte> out) const {
-    BitWriter writer(out.data());
+    elias::Writer writer(out);
     for_each_block(0, n_, [&](std::size_t block, std::size_t begin, std::size_t end) {
-      const std::int8_t* levels = all_levels_.data();
-      const auto zeros = std::count(levels + begin, levels + end, 0);
-      writer.put({std::bit_cast<std::uint32_t>(scales_[block]), 32});
-      writer.put(code_of(static_cast<std::uint32_t>(end - begin - static_cast<std::size_t>(zeros)) + 1));
-      std::size_t before = begin - 1;
-      for (std::size_t k = begin; k < end; ++k) {
-        if (levels[k] == 0) continue;
-        writer.put(code_of(static_cast<std::uint32_t>(k - before)));
-        const Code magnitude = kOmega[static_cast<std::size_t>(std::abs(levels[k]))];
-        writer.put({magnitude.bits << 1 | (levels[k] < 0 ? 1 : 0), magnitude.length + 1});
-        before = k;
-      }
+      writer.bits(std::bit_cast<std::uint32_t>(scales_[block]), 32);
+      writer.levels({all_levels_.data() + begin, end - begin});
     });
     return writer.finish();
   }
@@ -278,28 +183,15 @@ class Qsgd final : public Compressor {
   void decode_elias(std::span<const Message> messages, double per_level, std::span<float> mean) const {
     std::fill(mean.begin(), mean.end(), 0.0f);
     for (std::size_t rank = 0; rank < messages.size(); ++rank) {
-      BitReader reader(messages[rank].payload, rank);
+      elias::Reader reader(messages[rank].payload, QsgdOptions::kName, rank);
       for_each_block(0, n_, [&](std::size_t block, std::size_t begin, std::size_t end) {
-        const float scale = reader.scale();
+        const auto scale = std::bit_cast<float>(reader.bits(32));
         check_scale(scale, block, rank);
-        const auto unit = static_cast<float>(scale * per_level);
-        const std::uint32_t count = reader.number() - 1;
-        if (count > end - begin)
-          reader.fail("has " + std::to_string(count) + " levels in a block of " +
-                      std::to_string(end - begin));
-        std::size_t at = begin - 1;
-        for (std::uint32_t k = 0; k < count; ++k) {
-          at += reader.number();
-          if (at >= end)
-            reader.fail("has entry " + std::to_string(at) + ", expected below " + std::to_string(end));
-          const bool negative = reader.bit() != 0;
-          const std::uint32_t level = reader.number();
-          if (level > static_cast<std::uint32_t>(steps_of(bits_)))
-            reader.fail("has level " + std::to_string(level) + ", expected at most " +
-                        std::to_string(steps_of(bits_)));
-          const float value = unit * static_cast<float>(level);
-          mean[at] = negative ? mean[at] - value : mean[at] + value;
-        }
+        const double unit = static_cast<float>(scale * per_level);
+        // The product is exact, and rounded before it is added, as it is for fields of fixed width.
+        reader.levels(
+            end - begin, static_cast<std::uint32_t>(steps_of(bits_)),
+            [&](std::size_t at, int level) { mean[begin + at] += static_cast<float>(unit * level); });
       });
       reader.finish();
     }
@@ -308,23 +200,22 @@ class Qsgd final : public Compressor {
   void decode_fixed(std::span<const Message> messages, double per_level, std::span<float> mean) {
     const std::size_t blocks = scales_.size();
     all_scales_.resize(messages.size() * blocks);
+    rank_levels_.resize(messages.size());
+    ranks_.resize(messages.size());
     for (std::size_t rank = 0; rank < messages.size(); ++rank)
       read_scales(messages[rank].payload, rank, std::span(all_scales_).subspan(rank * blocks, blocks));
     for (std::size_t first = 0; first < n_; first += kChunk) {
       const std::size_t length = std::min(kChunk, n_ - first);
-      for (std::size_t rank = 0; rank < messages.size(); ++rank) {
-        const auto packed =
-            messages[rank].payload.subspan(4 * blocks + first * bits_ / 8, (length * bits_ + 7) / 8);
-        kernels::unpack(packed, bits_, levels_);
-        const std::span<float> part = mean.subspan(first, length);
-        const std::span<float> values = rank == 0 ? part : std::span(values_).first(length);
-        for_each_block(first, first + length, [&](std::size_t block, std::size_t begin, std::size_t end) {
-          kernels::dequantize(levels_.data() + (begin - first),
-                              static_cast<float>(all_scales_[rank * blocks + block] * per_level),
-                              values.subspan(begin - first, end - begin));
-        });
-        if (rank > 0) kernels::add(values, part);
-      }
+      for (std::size_t rank = 0; rank < messages.size(); ++rank)
+        kernels::unpack(
+            messages[rank].payload.subspan(4 * blocks + first * bits_ / 8, (length * bits_ + 7) / 8), bits_,
+            rank_levels_[rank]);
+      for_each_block(first, first + length, [&](std::size_t block, std::size_t begin, std::size_t end) {
+        for (std::size_t rank = 0; rank < messages.size(); ++rank)
+          ranks_[rank] = {rank_levels_[rank].data() + (begin - first),
+                          static_cast<float>(all_scales_[rank * blocks + block] * per_level)};
+        kernels::sum_levels(ranks_, mean.subspan(begin, end - begin));
+      });
     }
   }
 
@@ -346,10 +237,12 @@ class Qsgd final : public Compressor {
   std::vector<float> scales_;  // This rank's, or after round 0 with share-scale all ranks'.
   std::size_t max_bytes_;
   std::vector<std::int8_t> all_levels_;
-  std::vector<float> all_scales_;
   kernels::Draws draws_;
   kernels::Levels levels_;
-  std::array<float, kChunk> values_;
+  // To decode: of each rank.
+  std::vector<float> all_scales_;
+  std::vector<kernels::Levels> rank_levels_;
+  std::vector<kernels::Scaled> ranks_;
 };
 
 }  // namespace
@@ -359,6 +252,9 @@ std::unique_ptr<Compressor> make(const QsgdOptions& options, const Shape& shape)
   if (options.share_scale && options.coding == "elias")
     throw UsageError(
         "qsgd: coding=elias with share-scale=true, expected coding=fixed: Elias codes cannot be added");
+  if (options.chunked && (options.share_scale || options.coding == "elias"))
+    throw UsageError(
+        "qsgd: chunked=true expects share-scale=false and coding=fixed: its messages have one length");
   return std::make_unique<Qsgd>(options, shape);
 }
 
@@ -371,9 +267,9 @@ std::size_t payload_bytes(const QsgdOptions& options, const Shape& shape, int wo
   // The worst block has no zeros: then every distance is 1, and any longer one costs less than the entries it
   // skips.
   const auto worst = static_cast<std::uint32_t>(steps_of(static_cast<int>(bits)));
-  const auto entry = static_cast<std::size_t>(2 + omega(worst).length);
+  const auto entry = static_cast<std::size_t>(2 + elias::length(worst));
   const auto count =
-      static_cast<std::size_t>(omega(static_cast<std::uint32_t>(std::min(block, n)) + 1).length);
+      static_cast<std::size_t>(elias::length(static_cast<std::uint32_t>(std::min(block, n)) + 1));
   return (blocks * (32 + count) + n * entry + 7) / 8;
 }
 

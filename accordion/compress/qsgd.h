@@ -16,7 +16,7 @@ struct QsgdOptions {
   std::string bits = "4";
   int block = 512;
   std::string norm = "max", coding = "fixed";
-  bool share_scale = false;
+  bool share_scale = false, chunked = false;
   void fields(auto&& field) {
     field("bits", bits, "Bits an entry: 2, 4, 8 bits are 1, 7, 127 levels of either sign.",
           one_of({"2", "4", "8"}));
@@ -26,6 +26,7 @@ struct QsgdOptions {
     field("coding", coding, "Fields of fixed width, or Elias codes: shorter if most levels are 0.",
           one_of({"fixed", "elias"}));
     field("share-scale", share_scale, "Agree on scales first, and add integers instead of gathering.");
+    field("chunked", chunked, "Average in chunks, one a rank: flat in the number of ranks.");
   }
 };
 

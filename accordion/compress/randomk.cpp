@@ -9,7 +9,6 @@
 #include "accordion/compress/randomk.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "accordion/kernels/marked.h"
@@ -59,8 +58,8 @@ class RandomK final : public Compressor {
   void mark(const Context& context) {
     if (n_ == 0) return;
     RandomStream draws(context.shared_key("randomk"));
-    std::fill(marks_.begin(), marks_.end(), 0);
     if (options_.block) {
+      std::fill(marks_.begin(), marks_.end(), 0);
       const std::size_t start = draws.below(static_cast<std::uint32_t>(n_)), beyond = start + k_;
       mark_range(start, std::min(beyond, n_));
       if (beyond > n_) mark_range(0, beyond - n_);
@@ -68,17 +67,18 @@ class RandomK final : public Compressor {
     }
     // Marking more than half is leaving out less than half.
     const bool leave_out = k_ > n_ / 2;
-    mark_some(draws, leave_out ? n_ - k_ : k_);
+    mark_some(context, draws, leave_out ? n_ - k_ : k_);
     if (!leave_out) return;
     for (std::uint64_t& word : marks_) word = ~word;
     marks_.back() &= last_word();
   }
 
-  // Single draws cost a cache miss each, so many entries start from a coin per entry that falls a little
-  // short. Given its number, any such set is as likely as any other, and stays so when entries drawn at
-  // random make the number right.
-  void mark_some(RandomStream& draws, std::size_t count) {
-    std::size_t marked = count > n_ / 32 ? toss(draws, count) : 0;
+  // Single draws cost a cache miss each, so first a coin falls for each entry, with the probability to 16
+  // binary digits. Given its number, any set of marks is then as likely as any other, and stays so when
+  // entries drawn at random make the number right.
+  void mark_some(const Context& context, RandomStream& draws, std::size_t count) {
+    const auto heads = static_cast<std::uint16_t>(65536 * count / n_);
+    std::size_t marked = kernels::toss(context.shared_key("randomk coins"), heads, n_, marks_);
     while (marked != count) {
       const bool add = marked < count;
       // Taken together, because each draw's cache miss need not wait for the one before; a draw may hit in
@@ -91,22 +91,6 @@ class RandomK final : public Compressor {
         marked += bit == 0 ? 0 : add ? 1 : -1;
       }
     }
-  }
-
-  // Marks each entry with a probability of at most count / n, to six binary digits: 64 coins at a time, one
-  // random word for each digit from the last. Returns how many it marked.
-  std::size_t toss(RandomStream& draws, std::size_t count) {
-    const std::uint64_t digits = count * 64 / n_;
-    std::size_t marked = 0;
-    for (std::uint64_t& word : marks_) {
-      for (std::uint64_t digit = digits & -digits; digit < 64; digit *= 2) {
-        const std::uint64_t high = draws.next(), coins = high << 32 | draws.next();
-        word = digits & digit ? word | coins : word & coins;
-      }
-      if (&word == &marks_.back()) word &= last_word();
-      marked += static_cast<std::size_t>(std::popcount(word));
-    }
-    return marked;
   }
 
   // The bits of the last word that stand for entries.

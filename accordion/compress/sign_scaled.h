@@ -12,7 +12,10 @@ namespace accordion {
 
 struct SignScaledOptions {
   static constexpr std::string_view kName = "sign-scaled";
-  void fields(auto&&) {}
+  bool chunked = false;
+  void fields(auto&& field) {
+    field("chunked", chunked, "Average in chunks, one a rank: flat in the number of ranks.");
+  }
 };
 
 std::unique_ptr<Compressor> make(const SignScaledOptions& options, const Shape& shape);

@@ -4,6 +4,10 @@
 //
 // message := sign: bit[n]      -- 1 where a >= 0; little-endian in u32 words, the last word filled up with 0
 // flags   := 1 if all of a is zero; the rank then has no vote
+//
+// With count=true, which all ranks add up:
+//
+// message := vote: i8[n]       -- 1 where a >= 0, else -1; 0 throughout if all of a is zero
 #include "accordion/compress/sign_vote.h"
 
 #include <algorithm>
@@ -17,21 +21,33 @@ namespace accordion {
 namespace {
 
 constexpr std::uint8_t kAbstains = 1;
+constexpr int kMostVotes = 127;
 
 class SignVote final : public Compressor {
  public:
-  explicit SignVote(const Shape& shape) : n_(shape.count()) {}
+  SignVote(const SignVoteOptions& options, const Shape& shape) : count_(options.count), n_(shape.count()) {
+    if (count_) signs_.resize(kernels::sign_words(n_));
+  }
 
   bool wants_feedback() const override { return false; }
 
   Round round(int i, const Context& context) const override {
-    return {Pattern::kGather, Element::kByte, bytes()};
+    if (!count_) return {Pattern::kGather, Element::kByte, bytes()};
+    if (context.world > kMostVotes)
+      throw UsageError("sign-vote: count=true with " + std::to_string(context.world) +
+                       " ranks, expected at most " + std::to_string(kMostVotes) + ": a byte holds no more");
+    return {Pattern::kSum, Element::kInt8, bytes()};
   }
 
   Encoded encode(int i, const Context& context, const Feedback& feedback, std::span<std::byte> out) override {
-    auto* words = reinterpret_cast<std::uint32_t*>(out.data());
+    auto* words = count_ ? signs_.data() : reinterpret_cast<std::uint32_t*>(out.data());
     const float largest =
         kernels::pack_signs(feedback.gradient, feedback.residual, {words, kernels::sign_words(n_)});
+    if (count_) {
+      auto* votes = reinterpret_cast<std::int8_t*>(out.data());
+      for (std::size_t k = 0; k < n_; ++k)
+        votes[k] = static_cast<std::int8_t>(largest == 0 ? 0 : (words[k / 32] >> (k % 32) & 1) * 2 - 1);
+    }
     // A vote has no magnitude, so nothing of one is left to send.
     std::fill(feedback.next.begin(), feedback.next.end(), 0.0f);
     return {.bytes = bytes(),
@@ -41,6 +57,7 @@ class SignVote final : public Compressor {
 
   void decode(int i, const Context& context, std::span<const Message> messages,
               std::span<float> mean) override {
+    if (count_) return decode_sum(messages, mean);
     voters_.clear();
     for (std::size_t rank = 0; rank < messages.size(); ++rank) {
       const Message& message = messages[rank];
@@ -59,20 +76,33 @@ class SignVote final : public Compressor {
  private:
   static std::string from(std::size_t rank) { return " of message from rank " + std::to_string(rank); }
 
-  std::size_t bytes() const { return 4 * kernels::sign_words(n_); }
+  std::size_t bytes() const { return count_ ? n_ : 4 * kernels::sign_words(n_); }
 
+  void decode_sum(std::span<const Message> messages, std::span<float> mean) const {
+    if (messages.size() != 1 || messages[0].payload.size() != n_)
+      throw Error("sign-vote: the sum of votes has " +
+                  std::to_string(messages.empty() ? 0 : messages[0].payload.size()) + " bytes, expected " +
+                  std::to_string(n_));
+    const auto* votes = reinterpret_cast<const std::int8_t*>(messages[0].payload.data());
+    for (std::size_t k = 0; k < n_; ++k) mean[k] = static_cast<float>((votes[k] > 0) - (votes[k] < 0));
+  }
+
+  bool count_;
   std::size_t n_;
+  std::vector<std::uint32_t> signs_;
   std::vector<kernels::Signs> voters_;
 };
 
 }  // namespace
 
 std::unique_ptr<Compressor> make(const SignVoteOptions& options, const Shape& shape) {
-  return std::make_unique<SignVote>(shape);
+  if (options.chunked && options.count)
+    throw UsageError("sign-vote: chunked=true with count=true, expected one of them");
+  return std::make_unique<SignVote>(options, shape);
 }
 
 std::size_t payload_bytes(const SignVoteOptions& options, const Shape& shape, int world) {
-  return 4 * kernels::sign_words(shape.count());
+  return options.count ? shape.count() : 4 * kernels::sign_words(shape.count());
 }
 
 }  // namespace accordion

@@ -12,7 +12,12 @@ namespace accordion {
 
 struct SignVoteOptions {
   static constexpr std::string_view kName = "sign-vote";
-  void fields(auto&&) {}
+  bool count = false, chunked = false;
+  void fields(auto&& field) {
+    field("count", count,
+          "Add up votes as one byte an entry: flat in the number of ranks, up to 127 of them.");
+    field("chunked", chunked, "Count votes in chunks, one a rank: flat in the number of ranks.");
+  }
 };
 
 std::unique_ptr<Compressor> make(const SignVoteOptions& options, const Shape& shape);

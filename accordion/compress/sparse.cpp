@@ -100,8 +100,8 @@ void take_dense(Cut cut, kernels::Sum a, float divisor, std::span<float> out, st
 }
 
 void Decoder::decode(std::string_view name, const Context& context, std::span<const Message> messages,
-                     std::span<float> mean) {
-  const auto world = static_cast<float>(context.world);
+                     std::span<float> mean, int divisor) {
+  const auto share = static_cast<float>(divisor);
   if (messages.size() != static_cast<std::size_t>(context.world))
     refuse(name, std::to_string(messages.size()) + " messages, expected " + std::to_string(context.world));
   for (std::size_t rank = 0; rank < messages.size(); ++rank)
@@ -116,7 +116,7 @@ void Decoder::decode(std::string_view name, const Context& context, std::span<co
     for (std::size_t rank = 0; rank < messages.size(); ++rank) {
       const auto& [payload, count, flags] = messages[rank];
       if (flags & kDense) {
-        for (std::size_t i = begin; i < end; ++i) mean[i] += load<float>(payload, i) / world;
+        for (std::size_t i = begin; i < end; ++i) mean[i] += load<float>(payload, i) / share;
         continue;
       }
       const std::span<const std::byte> values = payload.subspan(count * sizeof(std::uint32_t));
@@ -128,7 +128,7 @@ void Decoder::decode(std::string_view name, const Context& context, std::span<co
           refuse(name, "index " + std::to_string(cursor.at) + " of message from rank " +
                            std::to_string(rank) + " is " + std::to_string(index) + ", expected at least " +
                            std::to_string(cursor.lowest));
-        mean[index] += load<float>(values, cursor.at) / world;
+        mean[index] += load<float>(values, cursor.at) / share;
         cursor = {cursor.at + 1, std::uint64_t{index} + 1};
       }
       cursors_[rank] = cursor;

@@ -54,9 +54,13 @@ void take_dense(Cut cut, kernels::Sum a, float divisor, std::span<float> out, st
 // Adds up messages in rank order.
 class Decoder {
  public:
-  // `name` leads the error for a message that cannot be right.
+  // `name` leads the error for a message that cannot be right. Their sum is divided by `divisor`.
   void decode(std::string_view name, const Context& context, std::span<const Message> messages,
-              std::span<float> mean);
+              std::span<float> mean, int divisor);
+  void decode(std::string_view name, const Context& context, std::span<const Message> messages,
+              std::span<float> mean) {
+    decode(name, context, messages, mean, context.world);
+  }
 
  private:
   struct Cursor {

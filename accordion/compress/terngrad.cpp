@@ -19,6 +19,8 @@
 #include <string>
 
 #include "accordion/kernels/dense.h"
+#include "accordion/kernels/draws.h"
+#include "accordion/kernels/levels.h"
 #include "accordion/kernels/quantize.h"
 
 namespace accordion {
@@ -75,7 +77,8 @@ class TernGrad final : public Compressor {
     const auto unit = static_cast<float>(static_cast<double>(scale_) / context.world);
     const std::byte* sums = messages[0].payload.data();
     if (bytes == n_) {
-      kernels::dequantize(reinterpret_cast<const std::int8_t*>(sums), unit, mean);
+      const kernels::Scaled sum{reinterpret_cast<const std::int8_t*>(sums), unit};
+      kernels::sum_levels({&sum, 1}, mean);
     } else {
       for (std::size_t k = 0; k < n_; ++k) mean[k] = unit * reinterpret_cast<const std::int16_t*>(sums)[k];
     }
@@ -110,9 +113,8 @@ class TernGrad final : public Compressor {
       if (element == Element::kInt8) std::memcpy(out.data() + first, levels_.data(), length);
       if (element == Element::kInt16)
         std::copy_n(levels_.data(), length, reinterpret_cast<std::int16_t*>(out.data()) + first);
-      if (feedback.residual.empty()) continue;
-      kernels::dequantize(levels_.data(), -scale_, std::span(values_).first(length));
-      kernels::add(std::span(values_).first(length), feedback.next.subspan(first, length));
+      if (!feedback.residual.empty())
+        kernels::add_levels({levels_.data(), -scale_}, feedback.next.subspan(first, length));
     }
   }
 
@@ -126,17 +128,18 @@ class TernGrad final : public Compressor {
   }
 
   void decode_gathered(const Context& context, std::span<const Message> messages, std::span<float> mean) {
-    units_.resize(messages.size());
+    rank_levels_.resize(messages.size());
+    ranks_.clear();
     for (std::size_t rank = 0; rank < messages.size(); ++rank)
-      units_[rank] = static_cast<float>(static_cast<double>(scale_of(messages[rank], rank)) / context.world);
+      ranks_.push_back(
+          {rank_levels_[rank].data(),
+           static_cast<float>(static_cast<double>(scale_of(messages[rank], rank)) / context.world)});
     for (std::size_t first = 0; first < n_; first += kChunk) {
       const std::span<float> part = mean.subspan(first, std::min(kChunk, n_ - first));
-      const std::span<float> values = std::span(values_).first(part.size());
-      for (std::size_t rank = 0; rank < messages.size(); ++rank) {
-        kernels::unpack(messages[rank].payload.subspan(4 + first / 4, (part.size() + 3) / 4), 2, levels_);
-        kernels::dequantize(levels_.data(), units_[rank], rank == 0 ? part : values);
-        if (rank > 0) kernels::add(values, part);
-      }
+      for (std::size_t rank = 0; rank < messages.size(); ++rank)
+        kernels::unpack(messages[rank].payload.subspan(4 + first / 4, (part.size() + 3) / 4), 2,
+                        rank_levels_[rank]);
+      kernels::sum_levels(ranks_, part);
     }
   }
 
@@ -146,14 +149,17 @@ class TernGrad final : public Compressor {
   bool finite_ = true;
   kernels::Draws draws_;
   kernels::Levels levels_;
-  std::array<float, kChunk> values_;
-  std::vector<float> units_;
+  // To decode: of each rank.
+  std::vector<kernels::Levels> rank_levels_;
+  std::vector<kernels::Scaled> ranks_;
 };
 
 }  // namespace
 
 std::unique_ptr<Compressor> make(const TernGradOptions& options, const Shape& shape) {
   check(TernGradOptions::kName, options);
+  if (options.chunked && options.share_scale)
+    throw UsageError("terngrad: chunked=true with share-scale=true, expected one of them");
   return std::make_unique<TernGrad>(options, shape);
 }
 

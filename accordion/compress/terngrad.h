@@ -13,10 +13,11 @@ namespace accordion {
 struct TernGradOptions {
   static constexpr std::string_view kName = "terngrad";
   double clip = 2.5;
-  bool share_scale = false;
+  bool share_scale = false, chunked = false;
   void fields(auto&& field) {
     field("clip", clip, "Standard deviations beyond which entries are cut off; 0 for none.", at_least(0));
     field("share-scale", share_scale, "Agree on one scale first, and add integers instead of gathering.");
+    field("chunked", chunked, "Average in chunks, one a rank: flat in the number of ranks.");
   }
 };
 

@@ -12,7 +12,8 @@ namespace {
 
 class TopK final : public KLargest {
  public:
-  using KLargest::KLargest;
+  TopK(const TopKOptions& options, std::size_t n)
+      : KLargest(TopKOptions::kName, {options.keep, options.published}, n) {}
 
  private:
   sparse::Cut choose(const Context&, const Candidates& candidates) const override {
@@ -27,11 +28,11 @@ class TopK final : public KLargest {
 
 std::unique_ptr<Compressor> make(const TopKOptions& options, const Shape& shape) {
   check(TopKOptions::kName, options);
-  return std::make_unique<TopK>(TopKOptions::kName, options.keep, shape.count());
+  return std::make_unique<TopK>(options, shape.count());
 }
 
 std::size_t payload_bytes(const TopKOptions& options, const Shape& shape, int world) {
-  return k_largest_bytes(options.keep, shape.count(), world);
+  return Kept{options.keep, options.published}.bytes(shape.count(), world);
 }
 
 }  // namespace accordion

@@ -12,7 +12,12 @@ namespace accordion {
 struct TopKOptions {
   static constexpr std::string_view kName = "topk";
   double keep = 0.01;
-  void fields(auto&& field) { field("keep", keep, "Fraction of entries sent.", above(0).up_to(1)); }
+  bool published = false;
+  void fields(auto&& field) {
+    field("keep", keep, "Fraction of entries sent.", above(0).up_to(1));
+    field("published", published,
+          "As Accordion's published code: added up instead of averaged, and what is not sent is lost.");
+  }
 };
 
 std::unique_ptr<Compressor> make(const TopKOptions& options, const Shape& shape);

@@ -3,12 +3,16 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+
+#include "accordion/base/error.h"
+#include "accordion/kernels/dense.h"
 
 namespace accordion {
 
-CommunicationThread::CommunicationThread(Exchange& exchange)
-    : exchange_(exchange), thread_([this] { run(); }) {}
+CommunicationThread::CommunicationThread(Exchange& exchange, CommunicationOptions options)
+    : exchange_(exchange), options_(options), thread_([this] { run(); }) {}
 
 CommunicationThread::~CommunicationThread() {
   {
@@ -43,9 +47,26 @@ void CommunicationThread::exchange_bucket(const Job& job) {
     exchange_.mean(std::span(job.bucket.data_ptr<double>(), count), job.slices);
 }
 
+// A norm that is not finite is left to the exchange to notice.
+void CommunicationThread::clip(const std::vector<Job>& step) {
+  double squares = 0;
+  for (const Job& job : step)
+    squares += job.bucket.scalar_type() == at::kFloat
+                   ? kernels::sum_of_squares(
+                         {job.bucket.data_ptr<float>(), static_cast<std::size_t>(job.bucket.numel())})
+                   : std::pow(job.bucket.norm().item<double>(), 2);
+  const double norm = std::sqrt(squares);
+  if (!(norm > options_.clip_norm) || !std::isfinite(norm)) return;
+  for (const Job& job : step) job.bucket.mul_(options_.clip_norm / norm);
+}
+
 void CommunicationThread::end_step(const std::vector<Job>& step) {
   if (exchange_.end_step()) return;
-  for (const Job& job : step) job.bucket.fill_(std::numeric_limits<double>::quiet_NaN());
+  if (options_.on_non_finite == NonFinite::kThrow)
+    throw Error("a rank's gradients are not finite; nothing of the step was kept");
+  const double value =
+      options_.on_non_finite == NonFinite::kSkip ? 0 : std::numeric_limits<double>::quiet_NaN();
+  for (const Job& job : step) job.bucket.fill_(value);
 }
 
 void CommunicationThread::run() {
@@ -63,7 +84,12 @@ void CommunicationThread::run() {
     const auto posted = step.back().posted, begin = Clock::now();
     std::exception_ptr failure;
     try {
-      exchange_bucket(step.back());
+      if (!options_.deferred && options_.clip_norm == 0) {
+        exchange_bucket(step.back());
+      } else if (last) {
+        if (options_.clip_norm > 0) clip(step);
+        for (const Job& job : step) exchange_bucket(job);
+      }
       if (last) end_step(step);
     } catch (...) {
       failure = std::current_exception();

@@ -2,6 +2,7 @@
 
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include <cmath>
 #include <sstream>
 #include <unordered_set>
 
@@ -39,9 +40,23 @@ std::vector<TensorInfo> describe(torch::nn::Module& module) {
 }
 
 // Only the rank that decides needs norms.
-ExchangeOptions on_rank(ExchangeOptions options, int rank) {
-  options.track_norms = options.track_norms && rank == 0;
-  return options;
+ExchangeOptions on_rank(const DdpOptions& options, int rank) {
+  ExchangeOptions exchange = options.exchange;
+  exchange.track_norms = exchange.track_norms && rank == 0;
+  exchange.watch_dense = exchange.watch_dense || options.communication.on_non_finite != NonFinite::kPropagate;
+  return exchange;
+}
+
+// Deep gradient compression limits the norm of the whole model's gradient, which only this level sees.
+CommunicationOptions with_clipping(const DdpOptions& options, int ranks) {
+  CommunicationOptions communication = options.communication;
+  for (const CodecOptions& level : options.exchange.levels)
+    if (const auto* dgc = std::get_if<DgcOptions>(&level); dgc && dgc->clip > 0) {
+      const double limit = dgc->clip / std::sqrt(ranks);
+      communication.clip_norm =
+          communication.clip_norm > 0 ? std::min(communication.clip_norm, limit) : limit;
+    }
+  return communication;
 }
 
 // Everything that the size and order of messages follow from.
@@ -55,7 +70,10 @@ Communicator& require_same_model(Group& group, torch::nn::Module& module, const 
   std::ostringstream settings;
   settings << "bucket_bytes = " << options.bucket_bytes
            << "\nfirst_bucket_bytes = " << options.first_bucket_bytes
-           << "\nfind_unused_parameters = " << options.find_unused_parameters << '\n';
+           << "\nfind_unused_parameters = " << options.find_unused_parameters
+           << "\ndeferred = " << options.communication.deferred
+           << "\nclip_norm = " << options.communication.clip_norm
+           << "\non_non_finite = " << static_cast<int>(options.communication.on_non_finite) << '\n';
   const Claim claims[] = {{"model", text.str()}, {"DdpOptions", settings.str()}};
   require_agreement(group.control(), claims);
   return group.gradients();
@@ -72,9 +90,8 @@ DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions o
       control_(group.control()),
       options_(options),
       // Braces: the ranks agree before one of them may refuse its model alone.
-      exchange_{require_same_model(group, module, options), describe(module),
-                on_rank(options.exchange, group.rank())},
-      thread_(exchange_) {
+      exchange_{require_same_model(group, module, options), describe(module), on_rank(options, group.rank())},
+      thread_(exchange_, with_clipping(options, group.size())) {
   std::unordered_map<size_t, std::string> index_names;
   for (const auto& [name, tensor] : trainable(module)) {
     index_names[names_.size()] = name;

@@ -35,6 +35,8 @@ struct DdpOptions {
   // Gradients are views into the buckets: saves a copy each way, but optimizer.zero_grad() then throws; use
   // DistributedDataParallel::zero_grad().
   bool gradient_as_bucket_view = false;
+  // When they travel, and what becomes of a step with values that are not finite.
+  CommunicationOptions communication = {};
   // How gradients travel: codec settings, routing, seed, and whether rank 0 keeps the norms of summed
   // gradients.
   ExchangeOptions exchange = {};
@@ -82,6 +84,8 @@ class DataParallel {
 
   // What is exchanged, for levels per tensor. To be changed only between steps.
   Exchange& exchange() { return exchange_; }
+  // Its tensors, in its order.
+  const std::vector<torch::Tensor>& parameters() const { return parameters_; }
   EpochStats take_epoch_stats() { return exchange_.take_epoch_stats(); }
   Overlap take_overlap() { return thread_.take_overlap(); }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <mutex>
 #include <thread>
 
 #include "accordion/base/error.h"
@@ -398,6 +399,66 @@ TEST(Ddp, ExchangesCompressedGradients) {
   });
   for (std::size_t i = 0; i < nets[0]->parameters().size(); ++i)
     EXPECT_TRUE(torch::equal(nets[0]->parameters()[i], nets[1]->parameters()[i]));
+}
+
+// One step of a net on half a problem a rank; rank 1's loss is multiplied by `factor`.
+std::vector<Tensor> one_step(Group& group, const Problem& problem, const DdpOptions& options, double factor) {
+  static std::mutex generator;
+  Net net{nullptr};
+  {
+    std::lock_guard lock(generator);
+    net = make_net(5, torch::kFloat);
+  }
+  DistributedDataParallel ddp(net, group, options);
+  Tensor loss = loss_of(ddp.forward(problem.images.narrow(0, 8 * group.rank(), 8)),
+                        problem.labels.narrow(0, 8 * group.rank(), 8));
+  ddp.backward(group.rank() == 1 ? loss * factor : loss);
+  return gradients(*net);
+}
+
+// With and without a codec.
+TEST(Ddp, DoesWithAStepThatIsNotFiniteWhatItIsTold) {
+  const Problem problem(16, torch::kFloat);
+  for (const char* codec : {"none", "topk:keep=0.1"})
+    run_ranks(2, [&](Group& group) {
+      DdpOptions options{.bucket_bytes = kTinyBuckets, .exchange = {.levels = {parse_codec(codec)}}};
+      const double nan = std::numeric_limits<double>::quiet_NaN();
+      for (const Tensor& gradient : one_step(group, problem, options, nan))
+        EXPECT_TRUE(gradient.isnan().all().item<bool>()) << codec;
+      options.communication.on_non_finite = NonFinite::kSkip;
+      for (const Tensor& gradient : one_step(group, problem, options, nan))
+        EXPECT_EQ(gradient.abs().max().item<double>(), 0) << codec;
+      options.communication.on_non_finite = NonFinite::kThrow;
+      EXPECT_THROW(one_step(group, problem, options, nan), std::exception) << codec;
+      EXPECT_NO_THROW(one_step(group, problem, options, 1)) << codec;
+    });
+}
+
+TEST(Ddp, DeferringChangesNothingAndClippingTheNormBeforeItIsSent) {
+  const Problem problem(16, torch::kFloat);
+  run_ranks(2, [&](Group& group) {
+    DdpOptions options{.bucket_bytes = kTinyBuckets};
+    const auto plain = one_step(group, problem, options, 1);
+    options.communication.deferred = true;
+    EXPECT_EQ(largest_difference(one_step(group, problem, options, 1), plain), 0);
+
+    // Rank 1's gradient is cut to the limit however large it is; rank 0's is below it.
+    options.communication.clip_norm = 100;
+    EXPECT_EQ(largest_difference(one_step(group, problem, options, 1), plain), 0);
+    const auto cut = one_step(group, problem, options, 1e6),
+               cut_more = one_step(group, problem, options, 1e7);
+    EXPECT_LT(largest_difference(cut, cut_more), 1e-4);
+    double squares = 0;
+    for (const Tensor& gradient : cut) squares += gradient.square().sum().item<double>();
+    EXPECT_NEAR(std::sqrt(squares), 50, 1) << "half of the limit, as rank 0 adds little";
+
+    // DGC's own limit is divided by the square root of the ranks.
+    DdpOptions dgc{.exchange = {.levels = {parse_codec("dgc:keep=1,clip=100,momentum=0")}}};
+    squares = 0;
+    for (const Tensor& gradient : one_step(group, problem, dgc, 1e6))
+      squares += gradient.square().sum().item<double>();
+    EXPECT_NEAR(std::sqrt(squares), 50 / std::sqrt(2), 1);
+  });
 }
 
 TEST(Ddp, ForwardWithoutGradientsIsLeftAlone) {

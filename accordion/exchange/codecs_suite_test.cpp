@@ -3,13 +3,14 @@
 
 #include <cmath>
 #include <mutex>
-#include <random>
 
-#include "accordion/comm/loopback.h"
-#include "accordion/exchange/exchange.h"
+#include "accordion/exchange/codecs_testing.h"
 
 namespace accordion {
 namespace {
+
+using testing_codecs::kCompressAll;
+using testing_codecs::noise;
 
 struct Codec {
   std::string setting;
@@ -29,13 +30,18 @@ const std::vector<Codec> kCodecs = {
     {"randomk:keep=0.25,block=true"},
     {.setting = "dgc:keep=0.1,momentum=0,warmup=false", .fixed = false},
     {.setting = "sign-vote", .conserves = false, .homogeneous = false},
+    {.setting = "sign-vote:count=true", .conserves = false, .homogeneous = false},
+    {.setting = "sign-vote:chunked=true", .conserves = false, .homogeneous = false},
     {"sign-scaled"},
+    {"sign-scaled:chunked=true"},
     {.setting = "qsgd:bits=2", .conserves = false},
     {.setting = "qsgd:bits=4,norm=l2", .conserves = false},
     {.setting = "qsgd:bits=8", .conserves = false},
     {.setting = "qsgd:bits=4,coding=elias", .conserves = false, .fixed = false},
     {.setting = "qsgd:bits=4,share-scale=true", .conserves = false},
+    {.setting = "qsgd:bits=4,chunked=true", .conserves = false},
     {.setting = "terngrad", .conserves = false},
+    {.setting = "terngrad:chunked=true", .conserves = false},
     {.setting = "terngrad:share-scale=true", .conserves = false},
     {"powersgd:approx-rank=1"},
     {"powersgd:approx-rank=3"},
@@ -45,17 +51,6 @@ const std::vector<Codec> kCodecs = {
 
 const std::vector<std::vector<std::int64_t>> kShapes = {{0, 4}, {1, 1},       {31, 1},  {1, 32},  {33, 1},
                                                         {7, 3}, {5, 2, 3, 3}, {64, 65}, {300, 7}, {7, 300}};
-
-// Everything with two dimensions is compressed, however small: the point here is the codecs.
-const Routing kCompressAll{.paper = true};
-
-std::vector<float> noise(std::size_t n, unsigned seed, float scale = 1) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(n);
-  for (float& value : values) value = scale * normal(generator) * std::exp(normal(generator));
-  return values;
-}
 
 // All shapes in one bucket, so that layers share buffers and collectives.
 struct Bucket {
@@ -253,10 +248,10 @@ TEST(LosslessCodecs, GiveTheMean) {
 TEST(UnbiasedCodecs, AreRightOnAverage) {
   const std::vector<TensorInfo> tensors = {{"w", {{12, 9}}}};
   const std::vector<Slice> slices = {{0, 0, 108}};
-  for (const char* setting :
-       {"qsgd:bits=2,block=32", "qsgd:bits=4", "qsgd:bits=4,coding=elias,norm=l2",
-        "qsgd:bits=4,share-scale=true", "terngrad:clip=0", "terngrad:clip=0,share-scale=true",
-        "randomk:keep=0.25,feedback=false", "atomo:budget=2"})
+  for (const char* setting : {"qsgd:bits=2,block=32", "qsgd:bits=4", "qsgd:bits=4,coding=elias,norm=l2",
+                              "qsgd:bits=4,share-scale=true", "qsgd:bits=4,chunked=true", "terngrad:clip=0",
+                              "terngrad:clip=0,chunked=true", "terngrad:clip=0,share-scale=true",
+                              "randomk:keep=0.25,feedback=false", "atomo:budget=2"})
     run_loopback(2, [&](Communicator& comm) {
       constexpr int kDraws = 4000;
       Exchange exchange(comm, tensors,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "accordion/base/error.h"
 #include "accordion/base/half.h"
 #include "accordion/base/hash.h"
+#include "accordion/base/parallel.h"
 #include "accordion/exchange/frame.h"
 #include "accordion/kernels/dense.h"
 
@@ -16,9 +18,13 @@ namespace accordion {
 
 Exchange::Exchange(Communicator& gradients, std::vector<TensorInfo> tensors, ExchangeOptions options)
     : gradients_(gradients), options_(std::move(options)) {
+  if (options_.published) {
+    options_.routing.paper = true;
+    for (CodecOptions& level : options_.levels) level = as_published(level);
+  }
   for (TensorInfo& tensor : tensors) {
     if (options_.track_norms) sums_.emplace_back(tensor.shape.count());
-    layers_.emplace_back(std::move(tensor));
+    layers_.emplace_back(std::move(tensor), options_.published);
   }
   set_levels(std::vector<int>(layers_.size(), 0));
 }
@@ -53,8 +59,8 @@ void Exchange::require_same_levels() {
         ": the ranks differ in seed, codec settings, tensors or levels, and must not exchange gradients");
 }
 
-Context Exchange::context(int tensor) const {
-  return {options_.seed, step_, epoch_, tensor, gradients_.rank(), gradients_.size()};
+Context Exchange::context(int tensor, int piece) const {
+  return {options_.seed, step_, epoch_, tensor, gradients_.rank(), gradients_.size(), piece};
 }
 
 void Exchange::mean(std::span<float> bucket, std::span<const Slice> slices) {
@@ -87,6 +93,10 @@ void Exchange::mean(std::span<double> bucket, std::span<const Slice> slices) {
 template <class T>
 void Exchange::dense_sum(std::span<T> values) {
   gradients_.sum(values);
+  // The same on every rank, so all of them notice.
+  if (watches_dense())
+    finite_ =
+        finite_ && std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(value); });
   stats_.traffic.payload_bytes += values.size_bytes();
   stats_.traffic.paper_floats += values.size();
   summed_bytes_ += values.size_bytes();
@@ -127,56 +137,87 @@ void Exchange::run_round(int i, std::span<float> bucket, std::span<const Slice> 
   for (const Slice& slice : slices) {
     Compressor* codec = layers_[static_cast<std::size_t>(slice.tensor)].compressor();
     if (!codec || codec->rounds() <= i) continue;
-    parts_.push_back(
-        {i, slice.tensor, codec->round(i, context(slice.tensor)), bucket.subspan(slice.offset, slice.count)});
+    const Round what = codec->round(i, context(slice.tensor));
+    const int pieces = what.pattern == Pattern::kScatter ? gradients_.size() : 1;
+    for (int piece = 0; piece < pieces; ++piece)
+      parts_.push_back({i, slice.tensor, what, bucket.subspan(slice.offset, slice.count), piece});
   }
-  // The same order on every rank: by kind of collective, then as the layers lie in the bucket.
+  // The same order on every rank: by kind of collective, then by receiver, then as the layers lie in the
+  // bucket.
   const auto kind = [](const Part& part) {
-    return std::tuple(part.what.pattern,
-                      part.what.pattern == Pattern::kGather ? Element::kByte : part.what.element,
-                      part.what.fixed);
+    const bool adds = part.what.pattern == Pattern::kSum || part.what.pattern == Pattern::kMax;
+    return std::tuple(part.what.pattern, adds ? part.what.element : Element::kByte, part.what.fixed);
   };
-  std::stable_sort(parts_.begin(), parts_.end(),
-                   [&](const Part& a, const Part& b) { return kind(a) < kind(b); });
+  std::stable_sort(parts_.begin(), parts_.end(), [&](const Part& a, const Part& b) {
+    return std::tuple(kind(a), a.piece) < std::tuple(kind(b), b.piece);
+  });
 
   for (std::size_t begin = 0, end = 0; begin < parts_.size(); begin = end) {
     while (end < parts_.size() && kind(parts_[end]) == kind(parts_[begin])) ++end;
     const auto group = std::span(parts_).subspan(begin, end - begin);
-    const bool gathers = group[0].what.pattern == Pattern::kGather;
-    std::size_t room = 0;
-    for (const Part& part : group)
-      room += gathers ? frame_bytes(part.what.max_bytes) : (part.what.max_bytes + 7) / 8 * 8;
-    if (send_.size() < room) send_.resize(room);
-
-    std::size_t offset = 0;
-    for (Part& part : group) {
-      Layer& layer = layers_[static_cast<std::size_t>(part.tensor)];
-      const Context where = context(part.tensor);
-      part.offset = offset;
-      const std::size_t header = gathers ? kFrameHeader : 0;
-      const auto out = std::span(send_).subspan(offset + header, part.what.max_bytes);
-      const Encoded encoded = layer.compressor()->encode(i, where, layer.feedback(part.gradient), out);
-      finite_ = finite_ && encoded.finite;
-      part.bytes = encoded.bytes;
-      if (gathers)
-        offset += write_frame(std::span(send_).subspan(offset), layer.codec(), part.gradient.size(), encoded);
-      else
-        offset += encoded.bytes;  // All of one element type, so what follows is aligned.
-      stats_.traffic.payload_bytes += encoded.bytes;
+    encode_parts(group);
+    switch (group[0].what.pattern) {
+      case Pattern::kSum:
+      case Pattern::kMax:
+        reduce_parts(group);
+        break;
+      case Pattern::kGather:
+        gather_parts(group);
+        break;
+      case Pattern::kScatter:
+        scatter_parts(group);
+        break;
     }
-    if (gathers)
-      gather_parts(group[0].what.fixed, group);
-    else
-      reduce_parts(group[0].what.pattern, group[0].what.element, group);
   }
 }
 
-void Exchange::reduce_parts(Pattern pattern, Element element, std::span<const Part> parts) {
-  const std::size_t bytes = parts.back().offset + parts.back().bytes;
+// Messages that are added lie end to end; all others are framed.
+void Exchange::encode_parts(std::span<Part> parts) {
+  const Pattern pattern = parts[0].what.pattern;
+  const bool framed = pattern == Pattern::kGather || pattern == Pattern::kScatter;
+  const std::size_t header = framed ? kFrameHeader : 0;
+  std::size_t room = 0;
+  for (Part& part : parts) {
+    part.offset = room;
+    room += framed ? frame_bytes(part.what.max_bytes) : part.what.max_bytes;
+  }
+  if (send_.size() < room) send_.resize(room);
+
+  // Chunks of one layer share its codec, and so its scratch memory: they are encoded one after the other.
+  const std::size_t layers = pattern == Pattern::kScatter
+                                 ? parts.size() / static_cast<std::size_t>(gradients_.size())
+                                 : parts.size();
+  parallel_for(layers, options_.threads, [&](std::size_t k) {
+    for (; k < parts.size(); k += layers) {
+      Part& part = parts[k];
+      Layer& layer = layers_[static_cast<std::size_t>(part.tensor)];
+      const auto out = std::span(send_).subspan(part.offset + header, part.what.max_bytes);
+      part.encoded = layer.compressor()->encode(part.round, context(part.tensor, part.piece),
+                                                layer.feedback(part.gradient), out);
+    }
+  });
+
+  std::size_t end = 0;
+  for (Part& part : parts) {
+    finite_ = finite_ && part.encoded.finite;
+    stats_.traffic.payload_bytes += part.encoded.bytes;
+    if (!framed) continue;
+    // What a shorter message left free is closed up.
+    if (part.offset != end)
+      std::memmove(send_.data() + end + header, send_.data() + part.offset + header, part.encoded.bytes);
+    part.offset = end;
+    end += write_frame(std::span(send_).subspan(end), layers_[static_cast<std::size_t>(part.tensor)].codec(),
+                       part.gradient.size(), part.encoded);
+  }
+}
+
+void Exchange::reduce_parts(std::span<const Part> parts) {
+  const Element element = parts[0].what.element;
+  const std::size_t bytes = parts.back().offset + parts.back().encoded.bytes;
   const auto reduce = [&](auto* values) {
     const std::span span(values, bytes / sizeof *values);
     if constexpr (!std::is_enum_v<std::remove_pointer_t<decltype(values)>>)
-      if (pattern == Pattern::kMax) return gradients_.max(span);
+      if (parts[0].what.pattern == Pattern::kMax) return gradients_.max(span);
     gradients_.sum(span);
   };
   switch (element) {
@@ -199,18 +240,19 @@ void Exchange::reduce_parts(Pattern pattern, Element element, std::span<const Pa
   }
   summed_bytes_ += bytes;
   stats_.traffic.paper_floats += bytes / element_bytes(element);
-  for (const Part& part : parts) {
-    const Message result{std::span<const std::byte>(send_).subspan(part.offset, part.bytes)};
+  parallel_for(parts.size(), options_.threads, [&](std::size_t k) {
+    const Part& part = parts[k];
+    const Message result{std::span<const std::byte>(send_).subspan(part.offset, part.encoded.bytes)};
     layers_[static_cast<std::size_t>(part.tensor)].compressor()->decode(part.round, context(part.tensor),
                                                                         std::span(&result, 1), part.gradient);
-  }
+  });
 }
 
-void Exchange::gather_parts(bool fixed, std::span<const Part> parts) {
+void Exchange::gather_parts(std::span<const Part> parts) {
   const auto ranks = static_cast<std::size_t>(gradients_.size());
-  const std::uint64_t mine = parts.back().offset + frame_bytes(parts.back().bytes);
+  const std::uint64_t mine = parts.back().offset + frame_bytes(parts.back().encoded.bytes);
   std::vector<std::uint64_t> lengths(ranks, mine);
-  if (!fixed) {
+  if (!parts[0].what.fixed) {
     gradients_.gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(lengths)));
     stats_.traffic.control_bytes += sizeof mine;
     std::uint64_t most = 0;
@@ -221,32 +263,66 @@ void Exchange::gather_parts(bool fixed, std::span<const Part> parts) {
                     " announces " + std::to_string(lengths[r]) + " bytes, expected at most " +
                     std::to_string(most));
   }
+  receive_parts(lengths);
+  gradients_.gather(std::span<const std::byte>(send_).first(mine), places_);
+  stats_.traffic.wire_bytes += mine * (ranks - 1);
+  for (const Part& part : parts) stats_.traffic.paper_floats += ranks * part.encoded.bytes / sizeof(float);
+  decode_frames(parts);
+}
+
+// Every rank sends me as much as I send to myself: messages for one rank are equally long.
+void Exchange::scatter_parts(std::span<const Part> parts) {
+  const auto ranks = static_cast<std::size_t>(gradients_.size()), layers = parts.size() / ranks;
+  std::vector<std::span<const std::byte>> sent;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const Part &first = parts[r * layers], &last = parts[(r + 1) * layers - 1];
+    sent.push_back(std::span<const std::byte>(send_).subspan(
+        first.offset, last.offset + frame_bytes(last.encoded.bytes) - first.offset));
+  }
+  const std::size_t mine = sent[static_cast<std::size_t>(gradients_.rank())].size();
+  receive_parts(std::vector<std::uint64_t>(ranks, mine));
+  gradients_.all_to_all(sent, places_);
+  for (const auto& message : sent) stats_.traffic.wire_bytes += message.size();
+  stats_.traffic.wire_bytes -= mine;
+  for (const Part& part : parts) stats_.traffic.paper_floats += part.encoded.bytes / sizeof(float);
+  decode_frames(parts.subspan(static_cast<std::size_t>(gradients_.rank()) * layers, layers));
+}
+
+// Makes places_ of those lengths.
+void Exchange::receive_parts(std::span<const std::uint64_t> lengths) {
   std::size_t total = 0;
   for (std::uint64_t length : lengths) total += length;
   if (receive_.size() < total) receive_.resize(total);
-  std::vector<std::span<std::byte>> places;
-  std::vector<std::span<const std::byte>> unread;
-  for (std::size_t r = 0, at = 0; r < ranks; at += lengths[r++]) {
-    places.push_back(std::span(receive_).subspan(at, lengths[r]));
-    unread.push_back(places.back());
-  }
-  gradients_.gather(std::span<const std::byte>(send_).first(mine), places);
-  stats_.traffic.wire_bytes += mine * (ranks - 1);
-
-  for (const Part& part : parts) {
-    Layer& layer = layers_[static_cast<std::size_t>(part.tensor)];
-    messages_.clear();
-    for (std::size_t r = 0; r < ranks; ++r)
-      messages_.push_back(read_frame(unread[r], layer.codec(), part.gradient.size(), part.what.max_bytes,
-                                     "message of rank " + std::to_string(r) + " for " + layer.info().name));
-    layer.compressor()->decode(part.round, context(part.tensor), messages_, part.gradient);
-    stats_.traffic.paper_floats += ranks * part.bytes / sizeof(float);
+  places_.clear();
+  std::size_t at = 0;
+  for (std::uint64_t length : lengths) {
+    places_.push_back(std::span(receive_).subspan(at, length));
+    at += length;
   }
 }
 
+// In each place lie the frames of all parts, in order.
+void Exchange::decode_frames(std::span<const Part> parts) {
+  const std::size_t ranks = places_.size();
+  messages_.resize(parts.size() * ranks);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    std::span<const std::byte> unread = places_[r];
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const Layer& layer = layers_[static_cast<std::size_t>(parts[k].tensor)];
+      messages_[k * ranks + r] =
+          read_frame(unread, layer.codec(), parts[k].gradient.size(), parts[k].what.max_bytes,
+                     "message of rank " + std::to_string(r) + " for " + layer.info().name);
+    }
+  }
+  parallel_for(parts.size(), options_.threads, [&](std::size_t k) {
+    layers_[static_cast<std::size_t>(parts[k].tensor)].compressor()->decode(
+        parts[k].round, context(parts[k].tensor), std::span(messages_).subspan(k * ranks, ranks),
+        parts[k].gradient);
+  });
+}
+
 bool Exchange::end_step() {
-  if (compresses_) {  // Dense sums carry what is not finite to every rank by themselves, and leave nothing
-                      // behind.
+  if (compresses_) {  // Dense sums carry what is not finite to every rank by themselves.
     std::int32_t spoilt = finite_ ? 0 : 1;
     gradients_.max(std::span(&spoilt, 1));
     stats_.traffic.control_bytes += sizeof spoilt;
@@ -257,6 +333,33 @@ bool Exchange::end_step() {
   ++step_;
   stats_.dropped_steps += !finite_;
   return std::exchange(finite_, true);
+}
+
+namespace {
+
+// Names pieces after their tensor.
+struct Prefixed final : StateVisitor {
+  Prefixed(StateVisitor& inner, const std::string& prefix) : inner(inner), prefix(prefix + "/") {}
+  StateVisitor& inner;
+  std::string prefix;
+  void visit(std::string_view name, std::vector<float>& values) override {
+    inner.visit(prefix + std::string(name), values);
+  }
+};
+
+}  // namespace
+
+void Exchange::visit_state(StateVisitor& visitor) {
+  // Whole numbers up to 2^24 are exact in a float.
+  std::vector<float> step = {static_cast<float>(step_ >> 24), static_cast<float>(step_ & 0xffffff)};
+  visitor.visit("step", step);
+  if (step.size() != 2)
+    throw Error("exchange: the number of steps has " + std::to_string(step.size()) + " parts, expected 2");
+  step_ = (static_cast<std::uint64_t>(step[0]) << 24) + static_cast<std::uint64_t>(step[1]);
+  for (Layer& layer : layers_) {
+    Prefixed prefixed(visitor, layer.info().name);
+    layer.visit_state(prefixed);
+  }
 }
 
 EpochStats Exchange::take_epoch_stats() {

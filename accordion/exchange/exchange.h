@@ -39,6 +39,12 @@ struct ExchangeOptions {
   std::uint64_t seed = 0;
   // Costs one addition an element; only the rank that decides needs it.
   bool track_norms = false;
+  // To the letter of Accordion's published code, where that differs.
+  bool published = false;
+  // Layers are encoded and decoded side by side. Results do not depend on it.
+  int threads = 1;
+  // Notice what is not finite even if nothing is compressed: costs one pass over the sums.
+  bool watch_dense = false;
 };
 
 class Exchange {
@@ -49,6 +55,7 @@ class Exchange {
   std::size_t tensors() const { return layers_.size(); }
   const TensorInfo& tensor(std::size_t i) const { return layers_[i].info(); }
   int level(std::size_t i) const { return layers_[i].level(); }
+  bool compresses(std::size_t i) const { return layers_[i].compresses(); }
 
   // From the next step on; one level per tensor. Collective, as the constructor is.
   void set_levels(std::span<const int> levels);
@@ -70,6 +77,10 @@ class Exchange {
   // The statistics since the last call.
   EpochStats take_epoch_stats();
 
+  // Everything that the next step depends on, between steps: each tensor's state under "tensor name/piece",
+  // and the number of steps. A residual belongs to its rank. Levels come first: set_levels().
+  void visit_state(StateVisitor& visitor);
+
  private:
   // One layer's share of one round's collective.
   struct Part {
@@ -77,17 +88,23 @@ class Exchange {
     int tensor;
     Round what;
     std::span<float> gradient;
+    int piece = 0;           // Of a scattered round: the rank it is for.
     std::size_t offset = 0;  // In the send buffer.
-    std::size_t bytes = 0;   // Of the message.
+    Encoded encoded = {};
   };
   void send_dense(std::span<float> bucket, std::span<const Slice> slices);
   void run_round(int i, std::span<float> bucket, std::span<const Slice> slices);
-  void reduce_parts(Pattern pattern, Element element, std::span<const Part> parts);
-  void gather_parts(bool fixed, std::span<const Part> parts);
-  Context context(int tensor) const;
+  void encode_parts(std::span<Part> parts);
+  void reduce_parts(std::span<const Part> parts);
+  void gather_parts(std::span<const Part> parts);
+  void scatter_parts(std::span<const Part> parts);
+  void receive_parts(std::span<const std::uint64_t> lengths);
+  void decode_frames(std::span<const Part> parts);
+  Context context(int tensor, int piece = 0) const;
   void require_same_levels();
   template <class T>
   void dense_sum(std::span<T> values);
+  bool watches_dense() const { return compresses_ || options_.watch_dense; }
 
   Communicator& gradients_;
   ExchangeOptions options_;
@@ -104,6 +121,7 @@ class Exchange {
   std::vector<float> dense_;
   std::vector<std::byte> send_, receive_;
   std::vector<Part> parts_;
+  std::vector<std::span<std::byte>> places_;  // Of each rank's frames in what was received.
   std::vector<Message> messages_;
 };
 

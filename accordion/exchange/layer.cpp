@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "accordion/base/error.h"
 #include "accordion/kernels/dense.h"
 
 namespace accordion {
@@ -25,10 +26,14 @@ struct LoadState final : StateVisitor {
 
 void Layer::set_level(int level, const CodecOptions& codec, int world, const Routing& routing) {
   SaveState state;
-  if (compressor_) compressor_->visit_state(state);
+  if (compressor_) {
+    if (!residual_.empty()) compressor_->settle(residual_);
+    if (!published_) compressor_->visit_state(state);
+  }
   level_ = level;
   codec_ = static_cast<std::uint8_t>(codec.index());
   compressor_ = make_compressor(codec, info_.shape, world, routing);
+  if (published_ && !keeps_residual()) residual_ = {};
   if (!compressor_) return;
   LoadState load(state);
   compressor_->visit_state(load);
@@ -46,6 +51,14 @@ void Layer::flush_into(std::span<float> gradient) {
   if (residual_.empty()) return;
   kernels::add(residual_, gradient);
   flushed_ = true;
+}
+
+void Layer::visit_state(StateVisitor& visitor) {
+  visitor.visit("residual", residual_);
+  if (!residual_.empty() && residual_.size() != info_.shape.count())
+    throw Error(info_.name + ": a residual of " + std::to_string(residual_.size()) + " values, expected " +
+                std::to_string(info_.shape.count()));
+  if (compressor_) compressor_->visit_state(visitor);
 }
 
 void Layer::commit(bool finite) {

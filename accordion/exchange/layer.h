@@ -17,11 +17,13 @@ struct TensorInfo {
 
 class Layer {
  public:
-  explicit Layer(TensorInfo info) : info_(std::move(info)) {}
+  // As published: a level change forgets what the codec knew, and a change to dense gradients what is owed.
+  explicit Layer(TensorInfo info, bool published = false) : info_(std::move(info)), published_(published) {}
 
   const TensorInfo& info() const { return info_; }
   int level() const { return level_; }
 
+  bool compresses() const { return compressor_ != nullptr; }
   // Null: the dense gradient is sent.
   Compressor* compressor() { return compressor_.get(); }
   std::uint8_t codec() const { return codec_; }
@@ -40,8 +42,12 @@ class Layer {
 
   void commit(bool finite);
 
+  // The residual and the codec's own state, each piece by its name.
+  void visit_state(StateVisitor& visitor);
+
  private:
   TensorInfo info_;
+  bool published_;
   int level_ = 0;
   std::uint8_t codec_ = 0;
   std::unique_ptr<Compressor> compressor_;

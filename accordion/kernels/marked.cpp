@@ -1,5 +1,7 @@
 #include "accordion/kernels/marked.h"
 
+#include "accordion/kernels/draws.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "accordion/kernels/marked.cpp"
 #include <hwy/foreach_target.h>
@@ -15,6 +17,37 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::size_t kWord = 64;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
+
+// Sixty-four numbers at a time are compared with `heads`, from the lowest bit up: where the bits differ, the
+// higher bit decides, and where they do not, those below it.
+std::size_t Toss(RandomKey key, std::uint16_t heads, std::size_t n, std::uint64_t* marks) {
+  const std::size_t words = (n + kWord - 1) / kWord;
+  if (heads == 0) return (std::fill_n(marks, words, 0), 0);
+  const int first = std::countr_zero(heads);  // Bits below its last one cannot matter.
+  std::size_t marked = 0;
+  HWY_ALIGN Draws draws;
+  HWY_ALIGN std::uint64_t below[kChunk / kWord];
+  const hn::CappedTag<std::uint64_t, kChunk / kWord> d;
+  for (std::size_t begin = 0; begin < words; begin += kChunk / kWord) {
+    draw(key, begin * kWord / kChunk, draws);
+    const auto* bits = reinterpret_cast<const std::uint64_t*>(draws.data());
+    for (std::size_t w = 0; w < kChunk / kWord; w += hn::Lanes(d)) {
+      auto less = hn::Zero(d);
+      for (int t = first; t < 16; ++t) {
+        const auto bit = hn::Load(d, bits + static_cast<std::size_t>(t) * (kChunk / kWord) + w);
+        less = (heads >> t & 1) != 0 ? hn::Or(less, hn::Not(bit)) : hn::AndNot(bit, less);
+      }
+      hn::Store(less, d, below + w);
+    }
+    const std::size_t count = std::min(words - begin, kChunk / kWord);
+    if (begin + count == words && n % kWord != 0) below[count - 1] &= kAll >> (kWord - n % kWord);
+    for (std::size_t w = 0; w < count; ++w) {
+      marks[begin + w] = below[w];
+      marked += static_cast<std::size_t>(std::popcount(below[w]));
+    }
+  }
+  return marked;
+}
 
 // One word's entries: a goes to next, or nowhere if that is null. Returns the largest magnitude's bits, above
 // those of infinity for NaN.
@@ -85,8 +118,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace accordion::kernels {
 
+HWY_EXPORT(Toss);
 HWY_EXPORT(TakeMarked);
 HWY_EXPORT(PutMarked);
+
+std::size_t toss(RandomKey key, std::uint16_t heads, std::size_t n, std::span<std::uint64_t> marks) noexcept {
+  return HWY_DYNAMIC_DISPATCH(Toss)(key, heads, n, marks.data());
+}
 
 bool take_marked(std::span<const std::uint64_t> marks, std::span<const float> gradient,
                  std::span<const float> residual, std::span<float> next, float* values) noexcept {

@@ -54,6 +54,25 @@ TEST_P(MarkedKernels, MatchTheReference) {
   }
 }
 
+TEST_P(MarkedKernels, TossLikeTheReference) {
+  for (std::size_t n : {0, 1, 63, 64, 65, 512, 1000, 4099})
+    for (std::uint16_t heads : {0, 1, 6554, 0x8000, 0xa000, 0xffff}) {
+      std::vector<std::uint64_t> fast((n + 63) / 64, 7), slow((n + 63) / 64, 7);
+      EXPECT_EQ(toss(RandomKey{n}, heads, n, fast), reference::toss(RandomKey{n}, heads, n, slow));
+      EXPECT_EQ(fast, slow) << n << " " << heads;
+    }
+}
+
+TEST_P(MarkedKernels, TossWithTheRightProbability) {
+  const std::size_t n = 1000000;
+  std::vector<std::uint64_t> tossed((n + 63) / 64);
+  for (std::uint16_t heads : {0, 655, 6554, 30000}) {
+    const double p = heads / 65536.0, expected = p * n;
+    EXPECT_NEAR(static_cast<double>(toss(RandomKey{5}, heads, n, tossed)), expected,
+                5 * std::sqrt(expected * (1 - p)));
+  }
+}
+
 TEST_P(MarkedKernels, FindEveryValueThatIsNotFinite) {
   draw(200);
   std::vector<float> next(200), values(count);

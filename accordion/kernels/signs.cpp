@@ -1,5 +1,7 @@
 #include "accordion/kernels/signs.h"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -42,6 +44,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::CappedTag<float, 16>;
 using Words = hn::RebindToUnsigned<Floats>;
 constexpr std::size_t kWord = 32;  // Elements a word; a multiple of every vector's length.
+constexpr std::size_t kLanes = hn::MaxLanes(Floats()), kVectors = kWord / kLanes;
+
+// From here on what is written is not read again before other layers have pushed it out of the caches:
+// writing past them saves reading what is overwritten.
+constexpr std::size_t kPastCaches = std::size_t{1} << 18;
 
 template <bool kFeedback>
 HWY_INLINE hn::Vec<Floats> Load(const float* gradient, const float* residual, std::size_t i) {
@@ -116,16 +123,22 @@ void Subtract(std::span<const float> gradient, std::span<const float> residual, 
               std::span<float> next) {
   const Floats d;
   const auto by = hn::Set(d, scale);
-  ForEachWord(gradient, residual, [&](const float* g, const float* e, std::size_t first) HWY_ATTR {
-    float rest[kWord];
-    const bool whole = next.size() - first >= kWord;
-    float* out = whole ? next.data() + first : rest;
-    for (std::size_t i = 0; i < kWord; i += hn::Lanes(d)) {
-      const auto a = Load<kFeedback>(g, e, i);
-      hn::StoreU(hn::Sub(a, hn::IfThenElse(hn::Ge(a, hn::Zero(d)), by, hn::Neg(by))), d, out + i);
-    }
-    if (!whole) std::copy_n(rest, next.size() - first, next.data() + first);
-  });
+  const auto left = [&](std::size_t i) HWY_ATTR {
+    const auto a = Load<kFeedback>(gradient.data(), residual.data(), i);
+    return hn::Sub(a, hn::IfThenElse(hn::Ge(a, hn::Zero(d)), by, hn::Neg(by)));
+  };
+  const auto single = [&](std::size_t i) {
+    const float a = kFeedback ? gradient[i] + residual[i] : gradient[i];
+    next[i] = a >= 0 ? a - scale : a + scale;
+  };
+  std::size_t i = 0;
+  if (next.size() >= kPastCaches) {
+    for (; reinterpret_cast<std::uintptr_t>(next.data() + i) % (sizeof(float) * kLanes) != 0; ++i) single(i);
+    for (; i + kLanes <= next.size(); i += kLanes) hn::Stream(left(i), d, next.data() + i);
+    hwy::FlushStream();
+  }
+  for (; i + kLanes <= next.size(); i += kLanes) hn::StoreU(left(i), d, next.data() + i);
+  for (; i < next.size(); ++i) single(i);
 }
 
 void SubtractSigns(std::span<const float> gradient, std::span<const float> residual, float scale,
@@ -143,8 +156,6 @@ HWY_INLINE hn::Mask<Floats> Spread(std::uint32_t word, std::size_t first) {
   const auto bit = hn::Load(Words(), kBits + first);
   return hn::RebindMask(Floats(), hn::Eq(hn::And(hn::Set(Words(), word), bit), bit));
 }
-
-constexpr std::size_t kLanes = hn::MaxLanes(Floats()), kVectors = kWord / kLanes;
 
 // Writes the n first of a word's elements.
 HWY_INLINE void StoreWord(const hn::Vec<Floats>* vectors, float* out, std::size_t n) {

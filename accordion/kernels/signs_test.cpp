@@ -49,6 +49,18 @@ TEST_P(SignKernels, MatchTheReference) {
   }
 }
 
+// Large ones are written past the caches, which needs aligned addresses.
+TEST_P(SignKernels, SubtractFromLargeOnes) {
+  const std::size_t n = (std::size_t{1} << 18) + 77;
+  const std::vector<float> gradient = noise(n, 1), residual = noise(n, 2);
+  std::vector<float> next(n + 4, 9), expected(n + 4, 9);
+  for (std::size_t first : {0, 1, 3}) {
+    subtract_signs(gradient, residual, 0.7f, std::span(next).subspan(first, n));
+    reference::subtract_signs(gradient, residual, 0.7f, std::span(expected).subspan(first, n));
+    EXPECT_EQ(next, expected) << first;
+  }
+}
+
 TEST_P(SignKernels, CountAndSumLikeTheReference) {
   std::mt19937 generator(5);
   for (std::size_t ranks : {0, 1, 2, 3, 4, 7, 8, 64})

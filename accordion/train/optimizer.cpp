@@ -12,50 +12,81 @@ bool is_batchnorm(const torch::nn::Module& module) {
          module.as<torch::nn::BatchNorm3d>();
 }
 
-// First the parameters that decay, then those that do not.
-std::pair<std::vector<torch::Tensor>, std::vector<torch::Tensor>> split(torch::nn::Module& model,
-                                                                        bool decay_batchnorm) {
-  std::unordered_set<const c10::TensorImpl*> spared, seen;
+using TensorSet = std::unordered_set<const c10::TensorImpl*>;
+
+struct Split {
+  std::vector<torch::Tensor> decayed, spared,
+      finished;  // `finished`: what only the learning rate is left for.
+};
+
+Split split(torch::nn::Module& model, bool decay_batchnorm, const TensorSet& has_momentum) {
+  TensorSet spared, seen;
   if (!decay_batchnorm)
     for (const auto& module : model.modules())
       if (is_batchnorm(*module))
         for (const torch::Tensor& parameter : module->parameters(/*recurse=*/false))
           spared.insert(parameter.unsafeGetTensorImpl());
-  std::pair<std::vector<torch::Tensor>, std::vector<torch::Tensor>> groups;
+  Split groups;
   for (const torch::Tensor& parameter : model.parameters()) {
-    if (!seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
-    (spared.count(parameter.unsafeGetTensorImpl()) ? groups.second : groups.first).push_back(parameter);
+    const c10::TensorImpl* identity = parameter.unsafeGetTensorImpl();
+    if (!seen.insert(identity).second) continue;
+    auto& group = has_momentum.count(identity) ? groups.finished
+                  : spared.count(identity)     ? groups.spared
+                                               : groups.decayed;
+    group.push_back(parameter);
   }
   return groups;
 }
 
 template <class GroupOptions>
-std::vector<OptimizerParamGroup> param_groups(torch::nn::Module& model, const TrainOptions& options,
-                                              const GroupOptions& decaying) {
-  auto [decayed, spared] = split(model, options.decay_batchnorm);
+std::vector<OptimizerParamGroup> param_groups(const Split& split, const GroupOptions& decaying) {
   std::vector<OptimizerParamGroup> groups;
-  groups.emplace_back(decayed, std::make_unique<GroupOptions>(decaying));
-  if (!spared.empty()) {
+  groups.emplace_back(split.decayed, std::make_unique<GroupOptions>(decaying));
+  if (!split.spared.empty()) {
     GroupOptions without = decaying;
     without.weight_decay(0);
-    groups.emplace_back(spared, std::make_unique<GroupOptions>(without));
+    groups.emplace_back(split.spared, std::make_unique<GroupOptions>(without));
   }
   return groups;
 }
 
 }  // namespace
 
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options,
-                                                        torch::nn::Module& model) {
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options, torch::nn::Module& model,
+                                                        const TensorSet& has_momentum) {
+  const Split parameters = split(model, options.decay_batchnorm, has_momentum);
   if (options.optimizer == "adamw") {
     const auto defaults = torch::optim::AdamWOptions(options.lr).weight_decay(options.weight_decay);
-    return std::make_unique<torch::optim::AdamW>(param_groups(model, options, defaults), defaults);
+    return std::make_unique<torch::optim::AdamW>(param_groups(parameters, defaults), defaults);
   }
   const auto defaults = torch::optim::SGDOptions(options.lr)
                             .momentum(options.momentum)
                             .nesterov(options.nesterov)
                             .weight_decay(options.weight_decay);
-  return std::make_unique<torch::optim::SGD>(param_groups(model, options, defaults), defaults);
+  auto groups = param_groups(parameters, defaults);
+  if (!parameters.finished.empty())
+    groups.emplace_back(parameters.finished,
+                        std::make_unique<torch::optim::SGDOptions>(torch::optim::SGDOptions(options.lr)));
+  return std::make_unique<torch::optim::SGD>(std::move(groups), defaults);
+}
+
+DecayWithMomentum::DecayWithMomentum(std::vector<torch::Tensor> parameters, double decay, double momentum,
+                                     bool nesterov)
+    : parameters_(std::move(parameters)), decay_(decay), momentum_(momentum), nesterov_(nesterov) {
+  for (const torch::Tensor& parameter : parameters_) velocity_.push_back(torch::zeros_like(parameter));
+}
+
+void DecayWithMomentum::add_to_gradients() {
+  if (decay_ == 0) return;
+  torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    torch::Tensor gradient = parameters_[i].grad();
+    velocity_[i].mul_(momentum_).add_(parameters_[i], decay_);
+    if (nesterov_)
+      gradient.add_(parameters_[i], decay_).add_(velocity_[i], momentum_);
+    else
+      gradient.add_(velocity_[i]);
+  }
 }
 
 void set_learning_rate(torch::optim::Optimizer& optimizer, double rate) {

@@ -3,13 +3,32 @@
 
 #include <torch/torch.h>
 
+#include <unordered_set>
+
 #include "accordion/train/options.h"
 
 namespace accordion {
 
-// BatchNorm parameters form a group without weight decay unless options.decay_batchnorm.
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options,
-                                                        torch::nn::Module& model);
+// BatchNorm parameters form a group without weight decay unless options.decay_batchnorm. Parameters that
+// `has_momentum` names got their momentum before they were compressed: they form a group without momentum and
+// weight decay.
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(
+    const TrainOptions& options, torch::nn::Module& model,
+    const std::unordered_set<const c10::TensorImpl*>& has_momentum = {});
+
+// Weight decay of parameters whose momentum comes before compression: it runs through a momentum of its own,
+// and what comes out is added to the gradient (as in the published code of deep gradient compression).
+class DecayWithMomentum {
+ public:
+  DecayWithMomentum(std::vector<torch::Tensor> parameters, double decay, double momentum, bool nesterov);
+
+  void add_to_gradients();
+
+ private:
+  std::vector<torch::Tensor> parameters_, velocity_;
+  double decay_, momentum_;
+  bool nesterov_;
+};
 
 void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
 

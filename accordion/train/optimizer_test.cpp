@@ -56,5 +56,28 @@ TEST(Optimizer, NesterovLooksAhead) {
   }
 }
 
+// Gradients that carry their momentum already move a weight by the learning rate times themselves, and weight
+// decay gathers momentum beside them.
+TEST(Optimizer, LeavesMomentumToTheCompressor) {
+  TrainOptions options;
+  options.lr = 0.5;
+  torch::nn::Linear model(1, 1);
+  torch::NoGradGuard no_grad;
+  model->weight.fill_(2);
+  model->bias.fill_(0);
+  auto optimizer = make_optimizer(options, *model, {model->weight.unsafeGetTensorImpl()});
+  DecayWithMomentum decay({model->weight}, 0.1, 0.9, false);
+  double weight = 2, velocity = 0;
+  for (int step = 0; step < 3; ++step) {
+    for (auto& parameter : model->parameters()) parameter.mutable_grad() = torch::ones_like(parameter);
+    decay.add_to_gradients();
+    optimizer->step();
+    velocity = 0.9 * velocity + 0.1 * weight;
+    weight -= 0.5 * (1 + velocity);
+    EXPECT_NEAR(model->weight.item<double>(), weight, 1e-5) << step;
+  }
+  EXPECT_LT(model->bias.item<double>(), -0.5 * (1 + 1.9 + 2.7)) << "the bias has the optimizer's momentum";
+}
+
 }  // namespace
 }  // namespace accordion

@@ -1,18 +1,18 @@
 #include "accordion/train/options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
-
-#include "accordion/compress/codecs.h"
 
 namespace accordion {
 
 void check_train_options(const TrainOptions& options) {
   check("train", options);
-  const CodecOptions codec = parse_codec(options.codec);
-  if (std::holds_alternative<DgcOptions>(codec) && (options.optimizer != "sgd" || options.momentum != 0))
-    throw UsageError(
-        "train: codec=dgc applies momentum itself (dgc:momentum=0.9), expected optimizer=sgd and momentum=0");
+  const std::vector<CodecOptions> levels = train_levels(options);
+  check_levels(levels);
+  if (std::holds_alternative<DgcOptions>(levels[0]) && options.optimizer != "sgd")
+    throw UsageError("train: codec=dgc with optimizer=" + options.optimizer +
+                     ", expected sgd: dgc applies SGD's momentum before it compresses");
   if (options.schedule == "step" && options.milestones.empty())
     throw UsageError("train: schedule=step without milestones, expected the epochs at which the rate falls");
   if (options.schedule != "step" && !options.milestones.empty())
@@ -26,6 +26,36 @@ void check_train_options(const TrainOptions& options) {
   if (options.warmup_lr > options.lr)
     throw UsageError("train: warmup-lr=" + number_text(options.warmup_lr) +
                      ", expected at most lr=" + number_text(options.lr));
+}
+
+std::vector<CodecOptions> train_levels(const TrainOptions& options) {
+  if (options.controller == "static") {
+    if (!options.mild.empty() || !options.strong.empty())
+      throw UsageError(
+          "train: mild and strong are for a controller, but controller=static; expected codec instead");
+    return {parse_codec(options.codec)};
+  }
+  if (options.mild.empty() || options.strong.empty())
+    throw UsageError("train: controller=" + options.controller +
+                     " expects mild and strong, two codec settings");
+  if (options.codec != "none")
+    throw UsageError("train: codec=" + options.codec + " beside controller=" + options.controller +
+                     ", expected mild and strong only");
+  return {parse_codec(options.mild), parse_codec(options.strong)};
+}
+
+std::vector<std::string> train_warnings(const TrainOptions& options) {
+  std::vector<std::string> warnings;
+  // A tenth of a percent of SGD's usual 0.1 is what signSGD's authors use; this leaves room to explore.
+  constexpr double kLargeStep = 0.01;
+  const auto votes = [](const CodecOptions& level) { return std::holds_alternative<SignVoteOptions>(level); };
+  const std::vector<CodecOptions> levels = train_levels(options);
+  if (std::any_of(levels.begin(), levels.end(), votes) && options.optimizer == "sgd" &&
+      options.lr > kLargeStep)
+    warnings.push_back(
+        "with codec=sign-vote every weight moves by the learning rate itself in each step, and lr=" +
+        number_text(options.lr) + " is far for that; 0.0001 to 0.005 is usual");
+  return warnings;
 }
 
 double learning_rate(const TrainOptions& options, double epoch) {

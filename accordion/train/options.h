@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "accordion/base/options.h"
+#include "accordion/compress/codecs.h"
 
 namespace accordion {
 
@@ -37,6 +38,14 @@ struct TrainOptions {
   double rotate = 0;
 
   std::string codec = "none";
+  std::string controller = "static";
+  std::string mild, strong;
+  int interval = 10;
+  double threshold = 0.5, min_decay = 1.5;
+  std::string parity = "none";
+  double clip = 0;
+  bool overlap = true;
+  std::string non_finite = "propagate";
 
   void fields(auto&& field) {
     field("model", model, "Model to train; `accordion models` lists them.");
@@ -63,11 +72,33 @@ struct TrainOptions {
     field("flip", flip, "Mirror images at random.");
     field("rotate", rotate, "Rotate images at random by up to this many degrees.", at_least(0).up_to(180));
     field("codec", codec, "How gradients travel: name:option=value,...");
+    field("controller", controller, "Who chooses each layer's level: one codec throughout, or Accordion.",
+          one_of({"static", "accordion"}));
+    field("mild", mild, "The controller's mild codec setting, for critical regimes.");
+    field("strong", strong, "The controller's strong codec setting, for all other times.");
+    field("interval", interval, "Accordion: epochs between detections.", at_least(1));
+    field("threshold", threshold, "Accordion: relative change of a layer's gradient norm that is critical.",
+          at_least(0));
+    field("min-decay", min_decay,
+          "Accordion: a learning rate that falls by more than this factor is a decay.", at_least(1));
+    field("parity", parity, "`paper` for the published code's behaviour to the letter, where it differs.",
+          one_of({"none", "paper"}));
+    field("clip", clip, "Limit of each worker's gradient norm, before compression; 0 for none.", at_least(0));
+    field("overlap", overlap, "Send gradients while backward goes on, rather than after it.");
+    field("non-finite", non_finite,
+          "Gradients of a step in which a worker's are not finite: NaN, 0, or the run stops.",
+          one_of({"propagate", "skip", "throw"}));
   }
 };
 
 // Throws UsageError for a value out of its range, and for options that contradict each other.
 void check_train_options(const TrainOptions& options);
+
+// The codec settings that the run chooses from, mildest first.
+std::vector<CodecOptions> train_levels(const TrainOptions& options);
+
+// What is likely a mistake and yet allowed, in whole sentences.
+std::vector<std::string> train_warnings(const TrainOptions& options);
 
 // The learning rate at a point of training; `epoch` is fractional and counts from 0.
 double learning_rate(const TrainOptions& options, double epoch);

@@ -54,7 +54,9 @@ TEST(TrainOptions, RefuseWhatMakesNoSense) {
        "train: unknown optimizer \"sdg\"; did you mean \"sgd\"? There are: sgd, adamw"},
       {[](auto& o) { o.codec = "non"; }, "unknown codec \"non\"; did you mean \"none\"?"},
       {[](auto& o) { o.codec = "topk:keep=2"; }, "topk: keep=2, expected (0, 1]"},
-      {[](auto& o) { o.codec = "dgc"; }, "train: codec=dgc applies momentum itself"},
+      {[](auto& o) { o.codec = "dgc", o.optimizer = "adamw"; }, "train: codec=dgc with optimizer=adamw"},
+      {[](auto& o) { o.codec = "sign-vote:count=true,chunked=true"; },
+       "sign-vote: chunked=true with count=true"},
       {[](auto& o) { o.schedule = "step"; }, "train: schedule=step without milestones"},
       {[](auto& o) { o.milestones = {3}; }, "train: milestones need schedule=step"},
       {[](auto& o) {
@@ -84,6 +86,16 @@ TEST(TrainOptions, SurviveJson) {
   options.flip = true;
   from_json(Json::parse(to_json(options).dump()), read);
   EXPECT_EQ(to_json(read), to_json(options));
+}
+
+TEST(TrainWarnings, TellOfALargeStepWithVotes) {
+  TrainOptions options;
+  EXPECT_TRUE(train_warnings(options).empty());
+  options.codec = "sign-vote";
+  ASSERT_EQ(train_warnings(options).size(), 1u);
+  EXPECT_NE(train_warnings(options)[0].find("lr=0.1"), std::string::npos);
+  options.lr = 0.001;
+  EXPECT_TRUE(train_warnings(options).empty());
 }
 
 }  // namespace

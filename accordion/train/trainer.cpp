@@ -9,7 +9,6 @@
 #include "accordion/models/zoo.h"
 #include "accordion/train/batch_tensors.h"
 #include "accordion/train/evaluate.h"
-#include "accordion/train/optimizer.h"
 
 namespace accordion {
 namespace {
@@ -23,6 +22,19 @@ std::shared_ptr<Network> seeded_model(const TrainOptions& options, const Images&
   return model;
 }
 
+std::unique_ptr<Controller> make_controller(const TrainOptions& options, std::size_t layers) {
+  if (options.controller == "static") return make_static(layers);
+  return make_accordion({.interval = options.interval,
+                         .threshold = options.threshold,
+                         .min_decay = options.min_decay,
+                         .published = options.parity == "paper"},
+                        layers, 2);
+}
+
+NonFinite on_non_finite(const std::string& policy) {
+  return policy == "skip" ? NonFinite::kSkip : policy == "throw" ? NonFinite::kThrow : NonFinite::kPropagate;
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
@@ -32,16 +44,48 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
       order_(data.train.size(), static_cast<std::size_t>(options.samples),
              static_cast<std::uint64_t>(options.seed)),
       plan_(plan_epoch(order_.size(), options.batch, options.accumulate, control_.rank(), control_.size())),
+      levels_(train_levels(options)),
       ddp_(seeded_model(options, data.train, control_.rank()), group,
            {.gradient_as_bucket_view = true,
-            .exchange = {.levels = {parse_codec(options.codec)},
+            .communication = {.on_non_finite = on_non_finite(options.non_finite),
+                              .deferred = !options.overlap,
+                              .clip_norm = options.clip},
+            .exchange = {.levels = levels_,
                          .seed = static_cast<std::uint64_t>(options.seed),
-                         .track_norms = true}}),
-      optimizer_(make_optimizer(options, ddp_.module())),
+                         .track_norms = true,
+                         .published = options.parity == "paper"}}),
       loader_(data.train, data.mean, data.deviation,
               {.augmentation = {options.crop_padding, options.flip, options.rotate},
                .seed = static_cast<std::uint64_t>(options.seed)}) {
+  if (control_.rank() == 0) controller_ = make_controller(options, ddp_.exchange().tensors());
+  set_levels(controller_ ? controller_->first() : Decision{});
+  prepare_optimizer();
   queue_epoch(0);
+}
+
+// Rank 0's decision, for everyone: message sizes follow levels, so all must agree.
+void Trainer::set_levels(Decision decision) {
+  std::vector<std::int32_t> levels(decision.levels.begin(), decision.levels.end());
+  levels.resize(ddp_.exchange().tensors());
+  control_.broadcast(std::as_writable_bytes(std::span(levels)), 0);
+  bool changed = false;
+  for (std::size_t i = 0; i < levels.size(); ++i) changed = changed || levels[i] != ddp_.exchange().level(i);
+  if (changed) ddp_.exchange().set_levels(std::vector<int>(levels.begin(), levels.end()));
+  reasons_ = std::move(decision.reasons);
+}
+
+// Deep gradient compression has applied momentum to what it sends; the optimizer keeps its own for the rest.
+void Trainer::prepare_optimizer() {
+  const auto* dgc = std::get_if<DgcOptions>(&levels_[0]);  // In all levels or in none.
+  std::vector<torch::Tensor> tensors;
+  std::unordered_set<const c10::TensorImpl*> has_momentum;
+  for (std::size_t i = 0; dgc && i < ddp_.parameters().size(); ++i)
+    if (ddp_.exchange().compresses(i)) {
+      tensors.push_back(ddp_.parameters()[i]);
+      has_momentum.insert(tensors.back().unsafeGetTensorImpl());
+    }
+  if (dgc) decay_.emplace(std::move(tensors), options_.weight_decay, dgc->momentum, dgc->nesterov);
+  optimizer_ = make_optimizer(options_, ddp_.module(), has_momentum);
 }
 
 void Trainer::queue_epoch(int epoch) {
@@ -89,9 +133,19 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   record.paper_floats = stats.traffic.paper_floats;
   record.input_wait_seconds = loader_.wait_seconds();
   record.hidden_share = ddp_.take_overlap().hidden_share();
-  for (std::size_t i = 0; i < stats.norms.size(); ++i)
-    record.layers.push_back(
-        {ddp_.exchange().tensor(i).name, stats.norms[i], ddp_.exchange().level(i), options_.codec, "static"});
+  for (std::size_t i = 0; i < stats.norms.size(); ++i) {
+    const Exchange& exchange = ddp_.exchange();
+    const auto level = static_cast<std::size_t>(exchange.level(i));
+    // Small and one-dimensional tensors go dense whatever their level says.
+    const bool routed = !exchange.compresses(i) && !std::holds_alternative<NoneOptions>(levels_[level]);
+    record.layers.push_back({exchange.tensor(i).name, stats.norms[i], exchange.level(i),
+                             routed ? "none" : codec_text(levels_[level]),
+                             routed ? "not worth compressing" : reasons_[i]});
+  }
+  if (epoch + 1 < options_.epochs)
+    set_levels(controller_
+                   ? controller_->decide({epoch, record.lr, learning_rate(options_, epoch + 1), stats.norms})
+                   : Decision{});
   return record;
 }
 
@@ -118,6 +172,7 @@ double Trainer::run_step(const Step& step) {
     ddp_.backward(loss);
     mean_loss += loss.item<double>();
   }
+  if (decay_) decay_->add_to_gradients();
   optimizer_->step();
   return mean_loss;
 }

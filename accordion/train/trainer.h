@@ -5,11 +5,13 @@
 #include <memory>
 #include <optional>
 
+#include "accordion/adapt/controller.h"
 #include "accordion/data/dataset.h"
 #include "accordion/data/loader.h"
 #include "accordion/ddp/ddp.h"
 #include "accordion/log/epoch_record.h"
 #include "accordion/models/network.h"
+#include "accordion/train/optimizer.h"
 #include "accordion/train/options.h"
 #include "accordion/train/plan.h"
 
@@ -36,6 +38,8 @@ class Trainer {
   Network& model() { return ddp_.module(); }
 
  private:
+  void prepare_optimizer();
+  void set_levels(Decision decision);
   void queue_epoch(int epoch);
   double run_step(const Step& step);
   double rate(int epoch, std::int64_t step) const;  // The learning rate of that step.
@@ -46,8 +50,12 @@ class Trainer {
   Communicator& control_;
   EpochOrder order_;
   EpochPlan plan_;  // The same every epoch: only the order of the samples changes.
+  std::vector<CodecOptions> levels_;
   DistributedDataParallel<Network> ddp_;
+  std::unique_ptr<Controller> controller_;  // On rank 0, which decides for all.
+  std::vector<std::string> reasons_;        // For the levels in force.
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  std::optional<DecayWithMomentum> decay_;  // Of tensors that get their momentum before they are compressed.
   BatchLoader loader_;
 };
 

@@ -1,0 +1,24 @@
+#include "accordion/adapt/controller.h"
+
+namespace accordion {
+namespace {
+
+class Static final : public Controller {
+ public:
+  explicit Static(std::size_t layers)
+      : decision_{std::vector<int>(layers), std::vector<std::string>(layers, "static")} {}
+
+  Decision first() override { return decision_; }
+  Decision decide(const Observation&) override { return decision_; }
+
+ private:
+  Decision decision_;
+};
+
+}  // namespace
+
+std::unique_ptr<Controller> make_static(std::size_t layers) {
+  return std::make_unique<Static>(layers);
+}
+
+}  // namespace accordion

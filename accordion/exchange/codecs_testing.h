@@ -1,0 +1,107 @@
+// What the tests over all codecs share: gradients to compress, and a run of several ranks to look at
+// afterwards.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "accordion/comm/loopback.h"
+#include "accordion/exchange/exchange.h"
+
+namespace accordion::testing_codecs {
+
+using Floats = std::vector<float>;
+
+// Everything with two dimensions is compressed, however small: the point is the codecs.
+inline const Routing kCompressAll{.paper = true};
+
+// Heavy-tailed, as gradients are.
+inline Floats noise(std::size_t n, unsigned seed, float scale = 1) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  Floats values(n);
+  for (float& value : values) value = scale * normal(generator) * std::exp(normal(generator));
+  return values;
+}
+
+// One step: a level for each tensor, and the tensors of each bucket. A tensor in no bucket is left out.
+struct Step {
+  std::vector<int> levels;
+  std::vector<std::vector<int>> buckets;
+  std::vector<std::vector<Floats>> gradients;  // Per rank, per tensor.
+};
+
+struct Plan {
+  std::vector<Shape> shapes = {};
+  std::vector<std::string> codecs = {};  // Settings; levels are places in here.
+  int ranks = 1, threads = 1;
+  std::vector<Step> steps = {};
+};
+
+struct Outcome {
+  bool kept = false;                           // What end_step() said.
+  std::vector<std::vector<Floats>> means;      // Per rank, per tensor; empty where it was left out.
+  std::vector<std::vector<Floats>> residuals;  // The same; empty where nothing is owed.
+  Traffic traffic;                             // Of rank 0.
+};
+
+struct Residuals final : StateVisitor {
+  std::map<std::string, Floats, std::less<>> pieces;
+  void visit(std::string_view name, Floats& values) override { pieces.emplace(name, values); }
+};
+
+// One outcome a step.
+inline std::vector<Outcome> run(const Plan& plan) {
+  const auto ranks = static_cast<std::size_t>(plan.ranks);
+  const std::size_t tensors = plan.shapes.size();
+  std::vector<Outcome> outcomes(plan.steps.size());
+  for (Outcome& outcome : outcomes) {
+    outcome.means.assign(ranks, std::vector<Floats>(tensors));
+    outcome.residuals = outcome.means;
+  }
+  ExchangeOptions options{.levels = {}, .routing = kCompressAll, .seed = 11};
+  for (const std::string& setting : plan.codecs) options.levels.push_back(parse_codec(setting));
+  options.threads = plan.threads;
+  std::vector<TensorInfo> infos;
+  for (const Shape& shape : plan.shapes) infos.push_back({"t" + std::to_string(infos.size()), shape});
+
+  run_loopback(plan.ranks, [&](Communicator& comm) {
+    const auto rank = static_cast<std::size_t>(comm.rank());
+    Exchange exchange(comm, infos, options);
+    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+      const Step& step = plan.steps[s];
+      exchange.set_levels(step.levels);
+      for (const std::vector<int>& members : step.buckets) {
+        Floats bucket;
+        std::vector<Slice> slices;
+        for (const int t : members) {
+          const Floats& gradient = step.gradients[rank][static_cast<std::size_t>(t)];
+          slices.push_back({t, bucket.size(), gradient.size()});
+          bucket.insert(bucket.end(), gradient.begin(), gradient.end());
+        }
+        exchange.mean(bucket, slices);
+        for (const Slice& slice : slices) {
+          const auto from = bucket.begin() + static_cast<std::ptrdiff_t>(slice.offset);
+          outcomes[s].means[rank][static_cast<std::size_t>(slice.tensor)].assign(
+              from, from + static_cast<std::ptrdiff_t>(slice.count));
+        }
+      }
+      const bool kept = exchange.end_step();
+      Residuals state;
+      exchange.visit_state(state);
+      for (std::size_t t = 0; t < tensors; ++t)
+        outcomes[s].residuals[rank][t] = state.pieces[infos[t].name + "/residual"];
+      const Traffic traffic = exchange.take_epoch_stats().traffic;
+      if (rank > 0) continue;
+      outcomes[s].kept = kept;
+      outcomes[s].traffic = traffic;
+    }
+  });
+  return outcomes;
+}
+
+}  // namespace accordion::testing_codecs

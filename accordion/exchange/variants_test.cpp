@@ -1,0 +1,223 @@
+// Chunks, threads, the published behaviour, and state that is saved and loaded.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "accordion/comm/loopback.h"
+#include "accordion/exchange/codecs_testing.h"
+#include "accordion/exchange/exchange.h"
+
+namespace accordion {
+namespace {
+
+using testing_codecs::Floats;
+using testing_codecs::kCompressAll;
+using testing_codecs::noise;
+
+const std::vector<TensorInfo> kTensors = {
+    {"a", {{40, 50}}}, {"b", {{3, 5}}}, {"c", {{7, 3, 3, 3}}}, {"bias", {{9}}}};
+
+std::vector<Slice> slices() {
+  std::vector<Slice> result;
+  std::size_t offset = 0;
+  for (const TensorInfo& tensor : kTensors) {
+    result.push_back({static_cast<int>(result.size()), offset, tensor.shape.count()});
+    offset += tensor.shape.count();
+  }
+  return result;
+}
+
+const std::vector<Slice> kSlices = slices();
+const std::size_t kSize = kSlices.back().offset + kSlices.back().count;
+
+unsigned seed_of(int step, int rank) {
+  return static_cast<unsigned>(100 * step + rank);
+}
+
+struct Traced {
+  std::vector<Floats> means;  // per step
+  Traffic traffic;            // of rank 0
+};
+
+Traced traced(int ranks, const ExchangeOptions& options, int steps) {
+  Traced result;
+  std::mutex mutex;
+  run_loopback(ranks, [&](Communicator& comm) {
+    Exchange exchange(comm, kTensors, options);
+    std::vector<Floats> means;
+    for (int step = 0; step < steps; ++step) {
+      means.push_back(noise(kSize, seed_of(step, comm.rank())));
+      exchange.mean(means.back(), kSlices);
+      EXPECT_TRUE(exchange.end_step());
+    }
+    std::lock_guard lock(mutex);
+    if (result.means.empty()) result.means = means;
+    EXPECT_EQ(result.means, means) << "ranks differ";
+    if (comm.rank() == 0) result.traffic = exchange.take_epoch_stats().traffic;
+  });
+  return result;
+}
+
+ExchangeOptions with(const char* setting) {
+  return {.levels = {parse_codec(setting)}, .routing = kCompressAll, .seed = 5};
+}
+
+TEST(Votes, AreTheSameHoweverTheyAreCounted) {
+  for (int ranks = 1; ranks <= 5; ++ranks) {
+    const Traced gathered = traced(ranks, with("sign-vote"), 3);
+    EXPECT_EQ(traced(ranks, with("sign-vote:count=true"), 3).means, gathered.means) << ranks;
+    EXPECT_EQ(traced(ranks, with("sign-vote:chunked=true"), 3).means, gathered.means) << ranks;
+  }
+}
+
+// What travels through a rank stays within twice one message, while a gather's grows with the ranks.
+TEST(Chunks, KeepTheWireFlat) {
+  const std::vector<TensorInfo> tensors = {{"w", {{512, 640}}}};
+  const std::vector<Slice> all = {{0, 0, 512 * 640}};
+  for (const char* codec : {"qsgd:bits=4", "terngrad", "sign-scaled"}) {
+    const auto wire = [&](int ranks, const std::string& setting) {
+      std::uint64_t bytes = 0;
+      run_loopback(ranks, [&](Communicator& comm) {
+        Exchange exchange(comm, tensors, with(setting.c_str()));
+        auto gradient = noise(512 * 640, static_cast<unsigned>(comm.rank()));
+        exchange.mean(gradient, all);
+        exchange.end_step();
+        if (comm.rank() == 0) bytes = exchange.take_epoch_stats().traffic.wire_bytes;
+      });
+      return static_cast<double>(bytes);
+    };
+    const std::string chunked =
+        std::string(codec) + (std::string(codec).find(':') == std::string::npos ? ":" : ",") + "chunked=true";
+    const auto message = static_cast<double>(payload_bytes(parse_codec(codec), tensors[0].shape, 4));
+    for (int ranks : {2, 4, 5}) {
+      EXPECT_LT(wire(ranks, chunked), 1.02 * 2 * message * (ranks - 1) / ranks + 64 * ranks)
+          << chunked << ranks;
+      EXPECT_GT(wire(ranks, codec), message * (ranks - 1));
+    }
+  }
+}
+
+double relative_error(const Floats& exact, const Floats& coded) {
+  double error = 0, norm = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    error += std::pow(exact[i] - coded[i], 2);
+    norm += std::pow(exact[i], 2);
+  }
+  return std::sqrt(error / norm);
+}
+
+// The second encoding errs about as much as the first.
+TEST(Chunks, OfAQuantiserStayCloseToTheMean) {
+  for (int ranks : {1, 2, 4}) {
+    const Floats exact = traced(ranks, {}, 1).means[0];
+    const double once = relative_error(exact, traced(ranks, with("qsgd:bits=8"), 1).means[0]);
+    const double twice = relative_error(exact, traced(ranks, with("qsgd:bits=8,chunked=true"), 1).means[0]);
+    EXPECT_GT(twice, 0.8 * once) << ranks;
+    EXPECT_LT(twice, 3 * once) << ranks;
+  }
+}
+
+TEST(Threads, ChangeNothing) {
+  for (const char* setting :
+       {"topk:keep=0.05", "threshold:lambda=0.5", "powersgd:approx-rank=2", "qsgd:bits=4",
+        "sign-scaled:chunked=true", "terngrad:share-scale=true", "fp16"}) {
+    ExchangeOptions options = with(setting);
+    const Traced one = traced(3, options, 3);
+    options.threads = 3;
+    const Traced three = traced(3, options, 3);
+    EXPECT_EQ(one.means, three.means) << setting;
+    EXPECT_EQ(one.traffic.wire_bytes, three.traffic.wire_bytes) << setting;
+  }
+}
+
+TEST(Published, TopKAddsUpAndForgets) {
+  ExchangeOptions options = with("topk:keep=0.3");
+  options.published = true;
+  constexpr int kRanks = 4;
+  const Traced coded = traced(kRanks, options, 2);
+  for (int step = 0; step < 2; ++step) {
+    Floats expected(kSize);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const Floats gradient = noise(kSize, seed_of(step, rank));
+      for (const Slice& slice : kSlices) {
+        Floats sizes;
+        for (std::size_t i = 0; i < slice.count; ++i) sizes.push_back(std::abs(gradient[slice.offset + i]));
+        std::sort(sizes.rbegin(), sizes.rend());
+        const bool dense = slice.tensor == 3;
+        const float least =
+            dense ? 0 : sizes[static_cast<std::size_t>(0.3 * static_cast<double>(slice.count)) - 1];
+        for (std::size_t i = slice.offset; i < slice.offset + slice.count; ++i)
+          if (std::abs(gradient[i]) >= least) expected[i] += dense ? gradient[i] / kRanks : gradient[i];
+      }
+    }
+    for (std::size_t i = 0; i < kSize; ++i)
+      ASSERT_NEAR(coded.means[static_cast<std::size_t>(step)][i], expected[i],
+                  1e-5f * (1 + std::abs(expected[i])));
+  }
+  // Two floats for each entry, from each rank: 600 + 4 + 56 of the three matrices.
+  EXPECT_EQ(coded.traffic.paper_floats, 2u * (2 * kRanks * (600 + 4 + 56) + 9));
+}
+
+// Ours sends what is owed when a layer turns dense; the published code drops it.
+TEST(Published, DenseGradientsForgetWhatIsOwed) {
+  for (const bool published : {false, true})
+    run_loopback(2, [&](Communicator& comm) {
+      ExchangeOptions options{.levels = {parse_codec("powersgd:approx-rank=1"), NoneOptions{}},
+                              .published = published};
+      Exchange exchange(comm, kTensors, options);
+      auto gradient = noise(kSize, 1);
+      exchange.mean(gradient, kSlices);
+      exchange.end_step();
+      exchange.set_levels(std::vector<int>(kTensors.size(), 1));
+      Floats zeros(kSize);
+      exchange.mean(zeros, kSlices);
+      exchange.end_step();
+      EXPECT_EQ(zeros == Floats(kSize), published);
+    });
+}
+
+using Pieces = std::map<std::string, Floats, std::less<>>;
+
+struct Save final : StateVisitor {
+  Pieces pieces;
+  void visit(std::string_view name, Floats& values) override { pieces.emplace(name, values); }
+};
+struct Load final : StateVisitor {
+  explicit Load(const Pieces& pieces) : pieces(pieces) {}
+  const Pieces& pieces;
+  void visit(std::string_view name, Floats& values) override { values = pieces.find(name)->second; }
+};
+
+TEST(State, GoesOnWhereItWasSaved) {
+  for (const char* setting :
+       {"topk:keep=0.05", "powersgd:approx-rank=2", "dgc:keep=0.05", "sign-scaled:chunked=true",
+        "qsgd:bits=4", "randomk:keep=0.1", "fp16:feedback=true"})
+    run_loopback(3, [&](Communicator& comm) {
+      const auto step = [&](Exchange& exchange, int number) {
+        auto gradient = noise(kSize, seed_of(number, comm.rank()));
+        exchange.mean(gradient, kSlices);
+        exchange.end_step();
+        return gradient;
+      };
+      Exchange first(comm, kTensors, with(setting));
+      for (int i = 0; i < 3; ++i) step(first, i);
+      Save saved;
+      first.visit_state(saved);
+      Exchange second(comm, kTensors, with(setting));
+      Load load(saved.pieces);
+      second.visit_state(load);
+      for (int i = 3; i < 6; ++i) ASSERT_EQ(step(first, i), step(second, i)) << setting << " at step " << i;
+    });
+}
+
+TEST(Levels, RefuseDgcBesideAnother) {
+  const std::vector<CodecOptions> mixed = {parse_codec("dgc"), parse_codec("topk")};
+  EXPECT_THROW(check_levels(mixed), UsageError);
+  const std::vector<CodecOptions> same = {parse_codec("dgc:keep=0.01"), parse_codec("dgc")};
+  EXPECT_NO_THROW(check_levels(same));
+}
+
+}  // namespace
+}  // namespace accordion
