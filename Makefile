@@ -2,11 +2,13 @@
 
 PACKAGES := g++ cmake make ninja-build libtorch-dev libgloo-dev libopenblas0-openmp libcli11-dev nlohmann-json3-dev \
             libhwy-dev librandom123-dev zlib1g-dev libpng-dev libmd-dev dataset-fashion-mnist
-TEST_PACKAGES := libgtest-dev librapidcheck-dev libopenmpi-dev openmpi-bin python3 python3-torch
+TEST_PACKAGES := libgtest-dev librapidcheck-dev libopenmpi-dev openmpi-bin python3 python3-numpy python3-torch
+FUZZ_PACKAGES := clang libclang-rt-14-dev libomp-dev
+FUZZ_SECONDS ?= 60
 JOBS ?= 2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench format tidy setup setup-test clean
+.PHONY: build demo test fuzz bench format tidy setup setup-test setup-fuzz clean
 
 # Every package is asked for only when it is missing, so nothing here needs a network twice.
 define install
@@ -42,6 +44,19 @@ test: setup-test
 	@cmake --build build -j $(JOBS)
 	@echo "== testing"
 	@ctest --test-dir build --output-on-failure --no-tests=error
+
+setup-fuzz: setup-test
+	$(call install,$(FUZZ_PACKAGES))
+
+# Every decoder against FUZZ_SECONDS of arbitrary messages. What a fuzzer learned stays in build-fuzz/corpus.
+fuzz: setup-fuzz
+	@cmake --preset fuzz -Wno-dev >/dev/null
+	@cmake --build --preset fuzz
+	@for fuzzer in $$(find build-fuzz/tests/fuzz -maxdepth 1 -name 'fuzz_*' -type f -perm -u+x | sort); do \
+	  name=$$(basename $$fuzzer); echo "== $$name"; mkdir -p build-fuzz/corpus/$$name; \
+	  OMP_NUM_THREADS=1 UBSAN_OPTIONS=halt_on_error=1 $$fuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0 \
+	    -artifact_prefix=build-fuzz/$$name- build-fuzz/corpus/$$name || exit 1; \
+	done
 
 # Times the C++ DDP beside PyTorch's own.
 bench: build

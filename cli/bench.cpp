@@ -3,12 +3,17 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <optional>
 
 #include "accordion/base/options.h"
 #include "accordion/launch/place.h"
 #include "accordion/launch/settings.h"
+#include "accordion/models/shapes.h"
 #include "accordion/models/zoo.h"
+#include "bench/codec_peer.h"
+#include "bench/codec_table.h"
 #include "bench/crew.h"
 #include "bench/ddp.h"
 #include "bench/ddp_worker.h"
@@ -27,19 +32,26 @@ struct DdpBenchOptions {
   bool json = false;
 };
 
-// bench/ddp_peer.py lies beside the build folder, or where `cmake --install` puts it.
-std::string find_peer() {
+struct CodecBenchOptions {
+  std::string model = "resnet50";
+  std::vector<std::string> codecs;
+  int threads = 1, repetitions = 15;
+  std::string python = "/usr/bin/python3";
+  bool peers = true, json = false;
+};
+
+// Scripts of bench/ lie beside the build folder, or where `cmake --install` puts them.
+std::string find_script(const std::string& name) {
   const fs::path program = fs::read_symlink("/proc/self/exe");
-  const fs::path places[] = {
-      program.parent_path().parent_path() / "bench" / "ddp_peer.py",
-      program.parent_path().parent_path() / "share" / "accordion" / "bench" / "ddp_peer.py"};
+  const fs::path places[] = {program.parent_path().parent_path() / "bench" / name,
+                             program.parent_path().parent_path() / "share" / "accordion" / "bench" / name};
   for (const fs::path& place : places)
     if (fs::exists(place)) return place;
-  throw Error("bench ddp: ddp_peer.py is neither at " + places[0].string() + " nor at " + places[1].string());
+  throw Error("bench: " + name + " is neither at " + places[0].string() + " nor at " + places[1].string());
 }
 
 int bench_ddp(const DdpBenchOptions& options) {
-  const bench::DdpPaths paths{fs::read_symlink("/proc/self/exe"), options.python, find_peer()};
+  const bench::DdpPaths paths{fs::read_symlink("/proc/self/exe"), options.python, find_script("ddp_peer.py")};
   for (const std::string& model : options.models)
     check_name("bench ddp", "model", model, one_of(model_names()));
   for (const int workers : options.workers)
@@ -92,12 +104,59 @@ int bench_ddp_worker(bench::WorkerOptions options) {
   return 0;
 }
 
+// Runs this program again with the allocator of training, which the peer has too, if it is not set yet.
+void ensure_training_settings() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  ensure_settings(1, argv.data());  // Threads are asked for where they are used.
+}
+
+// Null, after a word to the user, where there is no torch to compare with.
+std::optional<bench::CodecPeer> find_codec_peer(const CodecBenchOptions& options) {
+  if (!options.peers) return std::nullopt;
+  if (bench::runs({options.python, "-c", "import torch"}))
+    return bench::start_codec_peer(options.python, find_script("peers.py"), options.threads);
+  std::fprintf(
+      stderr,
+      "bench codecs: %s cannot import torch, so there is nothing to compare with; install python3-torch, "
+      "or name another interpreter with --python\n",
+      options.python.c_str());
+  return std::nullopt;
+}
+
+int bench_codecs(const CodecBenchOptions& options) {
+  check_name("bench codecs", "model", options.model, one_of(shape_names()));
+  check_number("bench codecs", "threads", options.threads, at_least(1).up_to(1024));
+  check_number("bench codecs", "repetitions", options.repetitions, at_least(1).up_to(1000));
+  for (const std::string& codec : options.codecs) parse_codec(codec);
+  ensure_training_settings();
+  bench::CodecBench codecs(options.model, options.threads, options.repetitions);
+  const std::optional<bench::CodecPeer> peer = find_codec_peer(options);
+  Json rows = Json::array();
+  if (!options.json) std::cout << bench::table_head(codecs, options.threads) << std::flush;
+  for (const std::string& codec : options.codecs.empty() ? codecs.default_codecs() : options.codecs) {
+    if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "%s ...\r", codec.c_str());
+    const bench::CodecTiming timing = codecs.run(codec, peer ? &*peer : nullptr);
+    if (options.json)
+      rows.push_back(bench::to_json(codecs, options.threads, timing));
+    else
+      std::cout << bench::table_row(timing) << std::flush;
+  }
+  std::cout << (options.json ? rows.dump(2) + "\n" : bench::table_foot());
+  return 0;
+}
+
 }  // namespace
 
 Run add_bench(CLI::App& verb) {
   verb.require_subcommand(1);
   auto ddp_options = std::make_shared<DdpBenchOptions>();
   auto worker_options = std::make_shared<bench::WorkerOptions>();
+  auto codec_options = std::make_shared<CodecBenchOptions>();
 
   CLI::App* ddp = verb.add_subcommand("ddp", "One training step of the C++ DDP beside PyTorch's own.");
   ddp->add_option("--models", ddp_options->models, "Models.")->delimiter(',')->capture_default_str();
@@ -113,6 +172,21 @@ Run add_bench(CLI::App& verb) {
   ddp->add_option("--python", ddp_options->python, "Interpreter with torch.")->capture_default_str();
   ddp->add_flag("--json", ddp_options->json, "One JSON array on standard output.");
 
+  CLI::App* codecs = verb.add_subcommand("codecs", "Every codec beside its bound, and beside torch.");
+  codecs->add_option("--model", codec_options->model, "Whose layers: " + join(shape_names()) + ".")
+      ->capture_default_str();
+  codecs
+      ->add_option("--codecs", codec_options->codecs,
+                   "Settings, separated by semicolons; otherwise all but ATOMO, whose SVDs take minutes.")
+      ->delimiter(';');
+  codecs->add_option("--threads", codec_options->threads, "Threads, each on whole layers.")
+      ->capture_default_str();
+  codecs->add_option("--repetitions", codec_options->repetitions, "Of which the fastest counts.")
+      ->capture_default_str();
+  codecs->add_flag("--peers,!--no-peers", codec_options->peers, "Time torch doing the same work.");
+  codecs->add_option("--python", codec_options->python, "Interpreter with torch.")->capture_default_str();
+  codecs->add_flag("--json", codec_options->json, "One JSON array on standard output.");
+
   CLI::App* worker = verb.add_subcommand("ddp-worker", "")->group("");
   worker->add_option("--model", worker_options->model)->required();
   worker->add_option("--batch", worker_options->batch)->required();
@@ -120,7 +194,8 @@ Run add_bench(CLI::App& verb) {
   worker->add_option("--size", worker_options->size)->required();
   worker->add_option("--classes", worker_options->classes)->required();
 
-  return [worker, ddp_options, worker_options] {
+  return [codecs, worker, codec_options, ddp_options, worker_options] {
+    if (codecs->parsed()) return bench_codecs(*codec_options);
     return worker->parsed() ? bench_ddp_worker(*worker_options) : bench_ddp(*ddp_options);
   };
 }

@@ -24,7 +24,7 @@ if(ACCORDION_WERROR)
   add_compile_options(-Werror)
 endif()
 if(ACCORDION_SANITIZE)
-  add_compile_options(-fsanitize=${ACCORDION_SANITIZE} -fno-omit-frame-pointer)
+  add_compile_options(-fsanitize=${ACCORDION_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${ACCORDION_SANITIZE})
 endif()
 

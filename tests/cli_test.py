@@ -59,6 +59,10 @@ class Refusals(ProgramTest):
         self.assertIn('unknown model "cnm"; did you mean "cnn"?', self.refusal("bench", "ddp", "--models", "cnm"))
         self.assertIn("workers", self.refusal("bench", "ddp", "--workers", "0"))
         self.assertIn("There are: ddp", self.refusal("bench", "ddq"))
+        self.assertIn('unknown model "resnet5"; did you mean "resnet50"?',
+                      self.refusal("bench", "codecs", "--model", "resnet5"))
+        self.assertIn("threads=0", self.refusal("bench", "codecs", "--threads", "0"))
+        self.assertIn('unknown codec "topq"', self.refusal("bench", "codecs", "--codecs", "fp16;topq"))
 
     def test_no_verb(self):
         self.assertIn("There are: train", self.refusal())
@@ -111,6 +115,26 @@ class Recipes(ProgramTest):
         self.assertIn("cannot be read", err)
         _, err = self.run_program("train", "--recipe", "nowhere.toml", status=2)
         self.assertIn("--recipe nowhere.toml: cannot be read", err)
+
+
+class BenchCodecs(ProgramTest):
+    QUICK = ("bench", "codecs", "--model", "resnet18", "--repetitions", "1")
+
+    def test_json_has_the_documented_keys(self):
+        out, _ = self.run_program(*self.QUICK, "--codecs", "topk:keep=0.01;powersgd:approx-rank=2", "--no-peers", "--json")
+        rows = json.loads(out)
+        self.assertEqual([row["codec"] for row in rows], ["topk:keep=0.01", "powersgd:approx-rank=2"])
+        for row in rows:
+            self.assertEqual((row["model"], row["threads"], row["parameters"]), ("resnet18", 1, 11173962))
+            for key in ("encode_ms", "decode_ms", "decode4_ms", "bound_ms", "over_bound"):
+                self.assertGreater(row[key], 0, key)
+            self.assertIsNone(row["torch_ms"])
+        self.assertAlmostEqual(rows[0]["payload_ratio"], 50, delta=0.1)
+
+    def test_a_missing_interpreter_costs_a_column_not_the_table(self):
+        out, err = self.run_program(*self.QUICK, "--codecs", "sign-vote", "--python", "/nowhere/python3")
+        self.assertIn("/nowhere/python3 cannot import torch", err)
+        self.assertRegex(out, r"sign-vote +x32.0 ")
 
 
 class Lists(ProgramTest):

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "accordion/adapt/controller.h"
+#include "accordion/base/options.h"
 
 namespace accordion {
 namespace {
@@ -11,8 +12,8 @@ std::string percent(double fraction) {
 
 class Accordion final : public Controller {
  public:
-  Accordion(const AccordionOptions& options, std::size_t layers, int levels)
-      : options_(options),
+  Accordion(const AccordionRule& rule, std::size_t layers, int levels)
+      : rule_(rule),
         strong_(levels - 1),
         norms_(layers),
         now_(all_mild(layers, "the first epochs are critical")) {}
@@ -20,12 +21,12 @@ class Accordion final : public Controller {
   Decision first() override { return now_; }
 
   Decision decide(const Observation& seen) override {
-    if (seen.epoch % options_.interval == 0) detect(seen);
-    const double factor = options_.published ? 1 : options_.min_decay;
+    if (seen.epoch % rule_.interval == 0) detect(seen);
+    const double factor = rule_.published ? 1 : rule_.min_decay;
     if (seen.next_lr < seen.lr / factor) {
       now_ = all_mild(norms_.size(), "learning rate falls at epoch " + std::to_string(seen.epoch + 1));
       // A fall just before a detection would otherwise be over after one epoch.
-      if (!options_.published) hold_until_ = seen.epoch + options_.interval;
+      if (!rule_.published) hold_until_ = seen.epoch + rule_.interval;
     }
     return now_;
   }
@@ -42,15 +43,15 @@ class Accordion final : public Controller {
       if (seen.epoch < hold_until_) continue;  // Mild already, and why is said.
       const bool comparable = seen.epoch > 0 && before != 0 && std::isfinite(before) && std::isfinite(now);
       const double change = comparable ? std::abs(before - now) / before : 0;
-      now_.levels[i] = comparable && change < options_.threshold ? strong_ : 0;
+      now_.levels[i] = comparable && change < rule_.threshold ? strong_ : 0;
       now_.reasons[i] =
           comparable ? text(before, now, change, seen.epoch) : no_comparison(seen.epoch, before, now);
     }
   }
 
   std::string text(double before, double now, double change, int epoch) const {
-    const std::string since = " since epoch " + std::to_string(epoch - options_.interval) + ", threshold " +
-                              percent(options_.threshold);
+    const std::string since =
+        " since epoch " + std::to_string(epoch - rule_.interval) + ", threshold " + percent(rule_.threshold);
     if (now == before) return "norm unchanged" + since;
     return (now < before ? "norm fell " : "norm rose ") + percent(change) + since;
   }
@@ -60,7 +61,7 @@ class Accordion final : public Controller {
     return std::isfinite(before) && std::isfinite(now) ? "the last norm was zero" : "a norm is not finite";
   }
 
-  AccordionOptions options_;
+  AccordionRule rule_;
   int strong_;
   std::vector<double> norms_;  // At the last detection.
   Decision now_;
@@ -69,9 +70,8 @@ class Accordion final : public Controller {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_accordion(const AccordionOptions& options, std::size_t layers, int levels) {
-  check(AccordionOptions::kName, options);
-  return std::make_unique<Accordion>(options, layers, levels);
+std::unique_ptr<Controller> make_accordion(const AccordionRule& rule, std::size_t layers, int levels) {
+  return std::make_unique<Accordion>(rule, layers, levels);
 }
 
 }  // namespace accordion

@@ -27,9 +27,9 @@ std::vector<int> levels(Controller& controller, const std::vector<double>& norms
   return result;
 }
 
-std::vector<int> levels(const AccordionOptions& options, const std::vector<double>& norms,
+std::vector<int> levels(const AccordionRule& rule, const std::vector<double>& norms,
                         const std::vector<double>& rates) {
-  return levels(*make_accordion(options, 1, 2), norms, rates);
+  return levels(*make_accordion(rule, 1, 2), norms, rates);
 }
 
 std::vector<double> constant(std::size_t n, double value) {

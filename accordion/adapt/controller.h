@@ -8,10 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
-
-#include "accordion/base/options.h"
 
 namespace accordion {
 
@@ -39,31 +36,30 @@ class Controller {
   virtual Decision decide(const Observation& observation) = 0;
 };
 
-// One setting for the whole run.
-struct StaticOptions {
-  static constexpr std::string_view kName = "static";
-  void fields(auto&&) {}
-};
+// One level for the whole run: the mildest, which is then the only one.
+std::unique_ptr<Controller> make_static(std::size_t layers);
 
 // The mildest level while a layer's gradient norm changes fast (a critical learning regime) and after the
 // learning rate falls, the strongest elsewhere. (Agarwal et al., "Accordion: Adaptive Gradient Communication
 // via Critical Learning Regime Identification", 2021.)
-struct AccordionOptions {
-  static constexpr std::string_view kName = "accordion";
-  int interval = 10;
-  double threshold = 0.5;
-  double min_decay = 1.5;
-  bool published = false;  // A fall of the rate, however small, holds only until the next detection.
-  void fields(auto&& field) {
-    field("interval", interval, "Epochs between detections.", at_least(1));
-    field("threshold", threshold, "Relative change of a layer's gradient norm that makes a regime critical.",
-          at_least(0));
-    field("min-decay", min_decay,
-          "A learning rate that falls by more than this factor turns all layers mild.", at_least(1));
-  }
+struct AccordionRule {
+  int interval = 10;       // Epochs between detections.
+  double threshold = 0.5;  // Relative change of the norm that is critical.
+  double min_decay = 1.5;  // A rate that falls by more than this factor turns all layers mild.
+  bool published = false;  // Any fall of the rate does, and only until the next detection.
 };
+std::unique_ptr<Controller> make_accordion(const AccordionRule& rule, std::size_t layers, int levels);
 
-std::unique_ptr<Controller> make_static(std::size_t layers);
-std::unique_ptr<Controller> make_accordion(const AccordionOptions& options, std::size_t layers, int levels);
+// Levels written down beforehand.
+struct Interval {
+  int begin, end;  // Epochs, the last one not included.
+  int level;
+};
+struct Schedule {
+  std::vector<Interval> intervals;  // The first that holds an epoch counts,
+  int otherwise;                    // and where none does, this.
+  std::string name = "written schedule";
+};
+std::unique_ptr<Controller> make_schedule(const Schedule& schedule, std::size_t layers);
 
 }  // namespace accordion

@@ -3,7 +3,6 @@
 #include "accordion/compress/chunked.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -73,7 +72,7 @@ class Chunked final : public Compressor {
     }
     Encoded encoded =
         from_owner_[index(rank_)]->encode(0, within(context, 1, rank_, 1), {result_, owed_, next_owed_}, out);
-    std::memset(out.data() + encoded.bytes, 0, out.size() - encoded.bytes);
+    std::fill(out.begin() + static_cast<std::ptrdiff_t>(encoded.bytes), out.end(), std::byte{0});
     encoded.bytes = out.size();
     return encoded;
   }

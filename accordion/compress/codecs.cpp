@@ -106,10 +106,10 @@ std::size_t payload_bytes(const CodecOptions& codec, const Shape& shape, int wor
         using Options = std::decay_t<decltype(options)>;
         if constexpr (kCanBeChunked<Options>)
           if (options.chunked) {
-            const auto [there, back] = chunk_codecs(options);
+            const auto codecs = chunk_codecs(options);
             return chunked_bytes(
-                shape, world, [&](const Shape& chunk) { return payload_bytes(there, chunk, world); },
-                [&](const Shape& chunk) { return payload_bytes(back, chunk, 1); });
+                shape, world, [&](const Shape& chunk) { return payload_bytes(codecs.first, chunk, world); },
+                [&](const Shape& chunk) { return payload_bytes(codecs.second, chunk, 1); });
           }
         if constexpr (std::is_same_v<Options, NoneOptions>)
           return shape.count() * sizeof(float);
@@ -149,10 +149,10 @@ std::unique_ptr<Compressor> make_compressor(const CodecOptions& codec, const Sha
         if constexpr (kCanBeChunked<Options>)
           if (options.chunked) {
             make(options, shape);  // Refuses what cannot be chunked.
-            const auto [there, back] = chunk_codecs(options);
+            const auto codecs = chunk_codecs(options);
             return make_chunked(
-                shape, world, [&](const Shape& chunk) { return make(there, chunk); },
-                [&](const Shape& chunk) { return make(back, chunk); });
+                shape, world, [&](const Shape& chunk) { return make(codecs.first, chunk); },
+                [&](const Shape& chunk) { return make(codecs.second, chunk); });
           }
         if constexpr (std::is_same_v<Options, NoneOptions>)
           return nullptr;

@@ -22,7 +22,10 @@ class MsTopK final : public KLargest {
 
  private:
   sparse::Cut choose(const Context& context, const Candidates& candidates) const override {
-    const auto& [values, low, high, swept, n, k] = candidates;
+    const auto& swept = candidates.swept;
+    const auto values = candidates.values;
+    const auto low = candidates.low, high = candidates.high;
+    const std::size_t n = candidates.n, k = candidates.k;
     const std::size_t most = swept.above + swept.picked;
     // Beyond the interval, only the side of k matters.
     const auto count = [&](kernels::Magnitude threshold) {

@@ -70,7 +70,7 @@ class Qsgd final : public Compressor {
       for_each_block(0, n_, [&](std::size_t block, std::size_t begin, std::size_t end) {
         scales_[block] = measure(compensated(feedback, begin, end));
       });
-      std::memcpy(out.data(), scales_.data(), 4 * scales_.size());
+      std::copy_n(reinterpret_cast<const std::byte*>(scales_.data()), 4 * scales_.size(), out.data());
       return {.bytes = 4 * scales_.size(), .finite = finite_};
     }
     const RandomKey key = context.private_key("qsgd");
@@ -80,7 +80,8 @@ class Qsgd final : public Compressor {
       write(first, length, out);
     }
     if (elias_) return {.bytes = write_elias(out), .finite = finite_};
-    if (!shared_) std::memcpy(out.data(), scales_.data(), 4 * scales_.size());
+    if (!shared_)
+      std::copy_n(reinterpret_cast<const std::byte*>(scales_.data()), 4 * scales_.size(), out.data());
     return {.bytes = round(i, context).max_bytes, .finite = finite_};
   }
 

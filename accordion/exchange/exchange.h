@@ -41,7 +41,8 @@ struct ExchangeOptions {
   bool track_norms = false;
   // To the letter of Accordion's published code, where that differs.
   bool published = false;
-  // Layers are encoded and decoded side by side. Results do not depend on it.
+  // Layers are encoded and decoded side by side. Results do not depend on it, but for the last bits of
+  // ATOMO's: LAPACK has threads of its own.
   int threads = 1;
   // Notice what is not finite even if nothing is compressed: costs one pass over the sums.
   bool watch_dense = false;

@@ -147,7 +147,8 @@ Narrowed Encode(Gradient gradient, Gradient residual, float divisor, Halves targ
   const std::size_t n = gradient.size(), lanes = hn::Lanes(d);
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes)
-    narrow(gradient.data() + i, residual.data() + i, target.data() + i, next.data() + i);
+    narrow(gradient.data() + i, kFeedback ? residual.data() + i : nullptr, target.data() + i,
+           kFeedback ? next.data() + i : nullptr);
   if (i < n) {
     float g[kGroup] = {}, e[kGroup] = {}, last_next[kGroup];
     std::uint16_t last[kGroup];

@@ -62,7 +62,8 @@ HWY_INLINE hn::Vec<Floats> Load(const float* gradient, const float* residual, st
 template <class Word>
 HWY_INLINE void ForEachWord(std::span<const float> gradient, std::span<const float> residual, Word word) {
   const std::size_t n = gradient.size(), whole = n / kWord * kWord;
-  for (std::size_t i = 0; i < whole; i += kWord) word(gradient.data() + i, residual.data() + i, i);
+  for (std::size_t i = 0; i < whole; i += kWord)
+    word(gradient.data() + i, residual.empty() ? nullptr : residual.data() + i, i);
   if (whole == n) return;
   float g[kWord] = {}, e[kWord] = {};
   std::memcpy(g, gradient.data() + whole, (n - whole) * sizeof(float));

@@ -8,8 +8,7 @@ namespace accordion {
 
 void check_train_options(const TrainOptions& options) {
   check("train", options);
-  const std::vector<CodecOptions> levels = train_levels(options);
-  check_levels(levels);
+  const std::vector<CodecOptions> levels = control_levels("train", options.control);
   if (std::holds_alternative<DgcOptions>(levels[0]) && options.optimizer != "sgd")
     throw UsageError("train: codec=dgc with optimizer=" + options.optimizer +
                      ", expected sgd: dgc applies SGD's momentum before it compresses");
@@ -28,28 +27,12 @@ void check_train_options(const TrainOptions& options) {
                      ", expected at most lr=" + number_text(options.lr));
 }
 
-std::vector<CodecOptions> train_levels(const TrainOptions& options) {
-  if (options.controller == "static") {
-    if (!options.mild.empty() || !options.strong.empty())
-      throw UsageError(
-          "train: mild and strong are for a controller, but controller=static; expected codec instead");
-    return {parse_codec(options.codec)};
-  }
-  if (options.mild.empty() || options.strong.empty())
-    throw UsageError("train: controller=" + options.controller +
-                     " expects mild and strong, two codec settings");
-  if (options.codec != "none")
-    throw UsageError("train: codec=" + options.codec + " beside controller=" + options.controller +
-                     ", expected mild and strong only");
-  return {parse_codec(options.mild), parse_codec(options.strong)};
-}
-
 std::vector<std::string> train_warnings(const TrainOptions& options) {
   std::vector<std::string> warnings;
   // A tenth of a percent of SGD's usual 0.1 is what signSGD's authors use; this leaves room to explore.
   constexpr double kLargeStep = 0.01;
   const auto votes = [](const CodecOptions& level) { return std::holds_alternative<SignVoteOptions>(level); };
-  const std::vector<CodecOptions> levels = train_levels(options);
+  const std::vector<CodecOptions> levels = control_levels("train", options.control);
   if (std::any_of(levels.begin(), levels.end(), votes) && options.optimizer == "sgd" &&
       options.lr > kLargeStep)
     warnings.push_back(

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "accordion/adapt/control.h"
 #include "accordion/base/options.h"
-#include "accordion/compress/codecs.h"
 
 namespace accordion {
 
@@ -37,12 +37,7 @@ struct TrainOptions {
   bool flip = false;
   double rotate = 0;
 
-  std::string codec = "none";
-  std::string controller = "static";
-  std::string mild, strong;
-  int interval = 10;
-  double threshold = 0.5, min_decay = 1.5;
-  std::string parity = "none";
+  ControlOptions control;
   double clip = 0;
   bool overlap = true;
   std::string non_finite = "propagate";
@@ -71,18 +66,7 @@ struct TrainOptions {
           at_least(0).up_to(16));
     field("flip", flip, "Mirror images at random.");
     field("rotate", rotate, "Rotate images at random by up to this many degrees.", at_least(0).up_to(180));
-    field("codec", codec, "How gradients travel: name:option=value,...");
-    field("controller", controller, "Who chooses each layer's level: one codec throughout, or Accordion.",
-          one_of({"static", "accordion"}));
-    field("mild", mild, "The controller's mild codec setting, for critical regimes.");
-    field("strong", strong, "The controller's strong codec setting, for all other times.");
-    field("interval", interval, "Accordion: epochs between detections.", at_least(1));
-    field("threshold", threshold, "Accordion: relative change of a layer's gradient norm that is critical.",
-          at_least(0));
-    field("min-decay", min_decay,
-          "Accordion: a learning rate that falls by more than this factor is a decay.", at_least(1));
-    field("parity", parity, "`paper` for the published code's behaviour to the letter, where it differs.",
-          one_of({"none", "paper"}));
+    control.fields(field);
     field("clip", clip, "Limit of each worker's gradient norm, before compression; 0 for none.", at_least(0));
     field("overlap", overlap, "Send gradients while backward goes on, rather than after it.");
     field("non-finite", non_finite,
@@ -93,9 +77,6 @@ struct TrainOptions {
 
 // Throws UsageError for a value out of its range, and for options that contradict each other.
 void check_train_options(const TrainOptions& options);
-
-// The codec settings that the run chooses from, mildest first.
-std::vector<CodecOptions> train_levels(const TrainOptions& options);
 
 // What is likely a mistake and yet allowed, in whole sentences.
 std::vector<std::string> train_warnings(const TrainOptions& options);

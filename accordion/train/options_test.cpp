@@ -52,10 +52,10 @@ TEST(TrainOptions, RefuseWhatMakesNoSense) {
       {[](auto& o) { o.epochs = 0; }, "train: epochs=0, expected at least 1"},
       {[](auto& o) { o.optimizer = "sdg"; },
        "train: unknown optimizer \"sdg\"; did you mean \"sgd\"? There are: sgd, adamw"},
-      {[](auto& o) { o.codec = "non"; }, "unknown codec \"non\"; did you mean \"none\"?"},
-      {[](auto& o) { o.codec = "topk:keep=2"; }, "topk: keep=2, expected (0, 1]"},
-      {[](auto& o) { o.codec = "dgc", o.optimizer = "adamw"; }, "train: codec=dgc with optimizer=adamw"},
-      {[](auto& o) { o.codec = "sign-vote:count=true,chunked=true"; },
+      {[](auto& o) { o.control.codec = "non"; }, "unknown codec \"non\"; did you mean \"none\"?"},
+      {[](auto& o) { o.control.codec = "topk:keep=2"; }, "topk: keep=2, expected (0, 1]"},
+      {[](auto& o) { o.control.codec = "dgc", o.optimizer = "adamw"; }, "train: codec=dgc with optimizer=adamw"},
+      {[](auto& o) { o.control.codec = "sign-vote:count=true,chunked=true"; },
        "sign-vote: chunked=true with count=true"},
       {[](auto& o) { o.schedule = "step"; }, "train: schedule=step without milestones"},
       {[](auto& o) { o.milestones = {3}; }, "train: milestones need schedule=step"},
@@ -91,7 +91,7 @@ TEST(TrainOptions, SurviveJson) {
 TEST(TrainWarnings, TellOfALargeStepWithVotes) {
   TrainOptions options;
   EXPECT_TRUE(train_warnings(options).empty());
-  options.codec = "sign-vote";
+  options.control.codec = "sign-vote";
   ASSERT_EQ(train_warnings(options).size(), 1u);
   EXPECT_NE(train_warnings(options)[0].find("lr=0.1"), std::string::npos);
   options.lr = 0.001;

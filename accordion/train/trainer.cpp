@@ -22,15 +22,6 @@ std::shared_ptr<Network> seeded_model(const TrainOptions& options, const Images&
   return model;
 }
 
-std::unique_ptr<Controller> make_controller(const TrainOptions& options, std::size_t layers) {
-  if (options.controller == "static") return make_static(layers);
-  return make_accordion({.interval = options.interval,
-                         .threshold = options.threshold,
-                         .min_decay = options.min_decay,
-                         .published = options.parity == "paper"},
-                        layers, 2);
-}
-
 NonFinite on_non_finite(const std::string& policy) {
   return policy == "skip" ? NonFinite::kSkip : policy == "throw" ? NonFinite::kThrow : NonFinite::kPropagate;
 }
@@ -44,7 +35,7 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
       order_(data.train.size(), static_cast<std::size_t>(options.samples),
              static_cast<std::uint64_t>(options.seed)),
       plan_(plan_epoch(order_.size(), options.batch, options.accumulate, control_.rank(), control_.size())),
-      levels_(train_levels(options)),
+      levels_(control_levels("train", options.control)),
       ddp_(seeded_model(options, data.train, control_.rank()), group,
            {.gradient_as_bucket_view = true,
             .communication = {.on_non_finite = on_non_finite(options.non_finite),
@@ -53,11 +44,11 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
             .exchange = {.levels = levels_,
                          .seed = static_cast<std::uint64_t>(options.seed),
                          .track_norms = true,
-                         .published = options.parity == "paper"}}),
+                         .published = options.control.published()}}),
       loader_(data.train, data.mean, data.deviation,
               {.augmentation = {options.crop_padding, options.flip, options.rotate},
                .seed = static_cast<std::uint64_t>(options.seed)}) {
-  if (control_.rank() == 0) controller_ = make_controller(options, ddp_.exchange().tensors());
+  if (control_.rank() == 0) controller_ = make_controller(options.control, ddp_.exchange().tensors());
   set_levels(controller_ ? controller_->first() : Decision{});
   prepare_optimizer();
   queue_epoch(0);

@@ -1,0 +1,36 @@
+#include "accordion/adapt/controller.h"
+
+namespace accordion {
+namespace {
+
+class Scheduled final : public Controller {
+ public:
+  Scheduled(const Schedule& schedule, std::size_t layers) : schedule_(schedule), layers_(layers) {}
+
+  Decision first() override { return at(0); }
+  Decision decide(const Observation& seen) override { return at(seen.epoch + 1); }
+
+ private:
+  Decision at(int epoch) const {
+    int level = schedule_.otherwise;
+    std::string reason = schedule_.name;
+    for (const Interval& interval : schedule_.intervals)
+      if (epoch >= interval.begin && epoch < interval.end) {
+        level = interval.level;
+        reason += ": epochs " + std::to_string(interval.begin) + " to " + std::to_string(interval.end - 1);
+        break;
+      }
+    return {std::vector<int>(layers_, level), std::vector<std::string>(layers_, reason)};
+  }
+
+  Schedule schedule_;
+  std::size_t layers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Controller> make_schedule(const Schedule& schedule, std::size_t layers) {
+  return std::make_unique<Scheduled>(schedule, layers);
+}
+
+}  // namespace accordion

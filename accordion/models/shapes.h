@@ -1,0 +1,20 @@
+// The tensors of well-known models by name, in order of registration: for questions that need sizes and no
+// weights (benchmarks, traffic, advice), so without torch.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "accordion/exchange/layer.h"
+
+namespace accordion {
+
+std::vector<std::string> shape_names();
+
+// Throws UsageError for an unknown name.
+std::vector<TensorInfo> model_shapes(const std::string& name);
+
+std::size_t parameter_count(const std::vector<TensorInfo>& tensors);
+
+}  // namespace accordion

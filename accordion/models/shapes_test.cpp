@@ -1,0 +1,45 @@
+#include "accordion/models/shapes.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "accordion/base/error.h"
+#include "accordion/models/network.h"
+#include "accordion/models/zoo.h"
+
+namespace accordion {
+namespace {
+
+TEST(Shapes, HaveThePublishedParameterCounts) {
+  const std::map<std::string, std::size_t> expected = {{"resnet50", 25557032},
+                                                       {"resnet101", 44549160},
+                                                       {"resnet18", 11173962},
+                                                       {"vgg19bn", 20565834},
+                                                       {"bert-base", 109482240}};
+  for (const std::string& name : shape_names())
+    EXPECT_EQ(parameter_count(model_shapes(name)), expected.at(name)) << name;
+}
+
+TEST(Shapes, AreThoseOfTheZoosModel) {
+  const auto tensors = model_shapes("resnet18");
+  const auto parameters = make_model("resnet18", {3, 32, 32, 10})->named_parameters();
+  ASSERT_EQ(tensors.size(), parameters.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    EXPECT_EQ(tensors[i].name, parameters[i].key());
+    EXPECT_EQ(tensors[i].shape.dims, parameters[i].value().sizes().vec()) << tensors[i].name;
+  }
+}
+
+TEST(Shapes, AnUnknownNameIsMetWithTheNearest) {
+  try {
+    model_shapes("resnet5");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean \"resnet50\"?"), std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace accordion

@@ -1,0 +1,79 @@
+"""Recorded norms through a controller, and a run that follows one."""
+
+import json
+import unittest
+
+from program import ProgramTest
+
+ACCORDION = ["--controller", "accordion", "--mild", "powersgd:approx-rank=4", "--strong", "powersgd:approx-rank=1"]
+
+
+class Decide(ProgramTest):
+    def table(self, rows):
+        file = self.folder / "norms.csv"
+        file.write_text("epoch,layer,norm,lr\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+        return file
+
+    def test_a_table(self):
+        csv = self.table([(e, "w", 8 if e < 2 else 3 if e < 5 else 2.9, 0.1 if e < 7 else 0.01) for e in range(10)])
+        out, _ = self.run_program("decide", "--csv", csv, *ACCORDION, "--interval", 2, "--json")
+        rows = json.loads(out)
+        self.assertEqual([row["level"] for row in rows], [0, 0, 0, 0, 0, 1, 1, 0, 0, 1])
+        self.assertEqual(rows[3]["reason"], "norm fell 62.5 % since epoch 0, threshold 50 %")
+        self.assertEqual(rows[7]["reason"], "learning rate falls at epoch 7")
+        self.assertTrue(rows[5]["codec"].startswith("powersgd:approx-rank=1"))
+
+    def test_a_run_decides_as_its_replay(self):
+        arguments = [*ACCORDION, "--interval", 1]
+        self.run_program("train", "--workers", 2, "--samples", 2000, "--epochs", 4, "--out", "run", "--quiet",
+                         "--schedule", "step", "--milestones", 3, *arguments)
+        replayed = json.loads(self.run_program("decide", "run", *arguments, "--json")[0])
+        _, epochs, _ = self.read_run(self.folder / "run")
+        recorded = {(e["epoch"], layer["name"]): layer for e in epochs for layer in e["layers"]}
+        compressed = 0
+        for row in replayed:
+            layer = recorded[row["epoch"], row["layer"]]
+            self.assertEqual(row["level"], layer["level"])
+            if layer["codec"] != "none":
+                compressed += 1
+                self.assertEqual((row["codec"], row["reason"]), (layer["codec"], layer["reason"]))
+        self.assertGreater(compressed, 0)
+        self.assertEqual({layer["level"] for layer in epochs[3]["layers"]}, {0}, "the rate has just fallen")
+
+    # Two levels that are one: the controller may say what it likes.
+    def test_mild_as_strong_is_static(self):
+        def losses(*arguments):
+            out, _ = self.run_program("train", "--workers", 4, "--samples", 600, "--batch", 32, "--epochs", 3, "--quiet", "--json",
+                                      *arguments)
+            return json.loads(out)["test_loss"]
+        for codec in ("powersgd:approx-rank=2", "topk:keep=0.05"):
+            self.assertEqual(losses("--codec", codec),
+                             losses("--controller", "accordion", "--mild", codec, "--strong", codec, "--interval", 1))
+
+    # Levels that change in every epoch, for pairs of every codec: ranks that disagreed would stop the run.
+    def test_ranks_agree_whatever_changes(self):
+        pairs = [("none", "topk:keep=0.01"), ("fp16", "powersgd:approx-rank=1"), ("bf16", "mstopk:keep=0.01"),
+                 ("randomk:keep=0.1", "sign-scaled:chunked=true"), ("dgc:keep=0.1", "dgc:keep=0.01"),
+                 ("qsgd:bits=8", "qsgd:bits=4,chunked=true"), ("terngrad:share-scale=true", "threshold:lambda=0.01"),
+                 ("atomo:budget=4", "sign-vote")]
+        for mild, strong in pairs:
+            with self.subTest(mild=mild, strong=strong):
+                out, _ = self.run_program("train", "--workers", 4, "--samples", 256, "--batch", 32, "--epochs", 3, "--lr", 0.01,
+                                          "--controller", "schedule", "--plan", "mild@0-1,mild@2-3,strong", "--mild", mild,
+                                          "--strong", strong, "--quiet", "--json")
+                self.assertEqual(json.loads(out)["status"], "finished")
+
+    def test_mistakes_are_named(self):
+        for arguments, expected in (
+                (["decide", *ACCORDION], "expected a run folder, or --csv FILE"),
+                (["decide", "--csv", "nowhere.csv", *ACCORDION], "nowhere.csv: cannot be read"),
+                (["decide", "--csv", self.table([(0, "w", "x", 1)]), *ACCORDION], 'line 2: "x", expected a number'),
+                (["train", "--controller", "accordion"], "expects mild and strong, two codec settings"),
+                (["train", "--controller", "schedule", "--mild", "none", "--strong", "topk", "--plan", "mild@3"], "plan=mild@3")):
+            with self.subTest(expected):
+                _, err = self.run_program(*arguments, status=2)
+                self.assertIn(expected, err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,97 @@
+// Runs a sequence of gradients through the exchange, so that another implementation can be held against it.
+//
+// replay PLAN GRADIENTS MEANS RESIDUALS
+//
+// PLAN, JSON: `ranks`, `seed`, `codecs` (settings), `shapes` (one a tensor), `steps` (for each, a codec's
+// place in the list for each tensor). Everything of two dimensions or more is compressed.
+// GRADIENTS: f32[steps][ranks][elements], the tensors one after the other. Written are MEANS and RESIDUALS,
+// the same as GRADIENTS; a residual that is not there is 0.
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "accordion/base/options.h"
+#include "accordion/comm/loopback.h"
+#include "accordion/exchange/exchange.h"
+
+namespace {
+
+using namespace accordion;
+
+struct Residuals final : StateVisitor {
+  Residuals(std::span<const TensorInfo> tensors, std::span<const Slice> slices, std::span<float> out)
+      : tensors(tensors), slices(slices), out(out) {}
+  std::span<const TensorInfo> tensors;
+  std::span<const Slice> slices;
+  std::span<float> out;
+  void visit(std::string_view name, std::vector<float>& values) override {
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      if (name == tensors[i].name + "/residual")
+        std::copy(values.begin(), values.end(), out.subspan(slices[i].offset, slices[i].count).begin());
+  }
+};
+
+std::ifstream open(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error(std::string("replay: cannot read ") + path);
+  return file;
+}
+
+void write(const char* path, const std::vector<float>& values) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(values.data()),
+            static_cast<std::streamsize>(values.size() * sizeof(float)));
+  if (!out.flush()) throw std::runtime_error(std::string("replay: cannot write ") + path);
+}
+
+void replay(char** paths) {
+  const Json plan = Json::parse(open(paths[0]));
+  const int ranks = plan.at("ranks");
+  ExchangeOptions options{.levels = {}, .routing = {.paper = true}, .seed = plan.at("seed")};
+  for (const std::string setting : plan.at("codecs")) options.levels.push_back(parse_codec(setting));
+  std::vector<TensorInfo> tensors;
+  std::vector<Slice> slices;
+  std::size_t size = 0;
+  for (const auto& dims : plan.at("shapes")) {
+    const Shape shape{dims};
+    slices.push_back({static_cast<int>(tensors.size()), size, shape.count()});
+    tensors.push_back({"tensor" + std::to_string(tensors.size()), shape});
+    size += shape.count();
+  }
+  const std::vector<std::vector<int>> steps = plan.at("steps");
+
+  std::vector<float> gradients(steps.size() * static_cast<std::size_t>(ranks) * size);
+  std::vector<float> residuals(gradients.size());
+  const auto bytes = static_cast<std::streamsize>(gradients.size() * sizeof(float));
+  if (!open(paths[1]).read(reinterpret_cast<char*>(gradients.data()), bytes))
+    throw std::runtime_error("replay: the gradients end early");
+
+  run_loopback(ranks, [&](Communicator& comm) {
+    Exchange exchange(comm, tensors, options);
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      exchange.set_levels(steps[step]);
+      const std::size_t place =
+          step * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(comm.rank());
+      exchange.mean(std::span(gradients).subspan(place * size, size), slices);
+      if (!exchange.end_step())
+        throw std::runtime_error("replay: step " + std::to_string(step) + " is not finite");
+      Residuals visitor(tensors, slices, std::span(residuals).subspan(place * size, size));
+      exchange.visit_state(visitor);
+    }
+  });
+  write(paths[2], gradients);  // Means took the gradients' places.
+  write(paths[3], residuals);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc != 5) throw std::runtime_error("usage: replay PLAN GRADIENTS MEANS RESIDUALS");
+  replay(argv + 1);
+} catch (const std::exception& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
+}
