@@ -16,8 +16,9 @@ namespace {
 // Up to here every entry is a candidate.
 constexpr std::size_t kSmall = 4096;
 
+// Each costs a cache line, and a few thousand tell the cut well enough.
 std::size_t sample_size(std::size_t n) {
-  return n <= kSmall ? 0 : std::clamp<std::size_t>(n / 16, 1024, 32768);
+  return n <= kSmall ? 0 : std::clamp<std::size_t>(n / 128, 1024, 4096);
 }
 
 // Ranks in the sample between which the k-th largest of all lies but for a few standard deviations.
