@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <optional>
 
@@ -104,17 +103,6 @@ int bench_ddp_worker(bench::WorkerOptions options) {
   return 0;
 }
 
-// Runs this program again with the allocator of training, which the peer has too, if it is not set yet.
-void ensure_training_settings() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> arguments;
-  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  ensure_settings(1, argv.data());  // Threads are asked for where they are used.
-}
-
 // Null, after a word to the user, where there is no torch to compare with.
 std::optional<bench::CodecPeer> find_codec_peer(const CodecBenchOptions& options) {
   if (!options.peers) return std::nullopt;
@@ -128,12 +116,13 @@ std::optional<bench::CodecPeer> find_codec_peer(const CodecBenchOptions& options
   return std::nullopt;
 }
 
-int bench_codecs(const CodecBenchOptions& options) {
+int bench_codecs(const CodecBenchOptions& options, char** argv) {
   check_name("bench codecs", "model", options.model, one_of(shape_names()));
   check_number("bench codecs", "threads", options.threads, at_least(1).up_to(1024));
   check_number("bench codecs", "repetitions", options.repetitions, at_least(1).up_to(1000));
   for (const std::string& codec : options.codecs) parse_codec(codec);
-  ensure_training_settings();
+  // The allocator of training, which the peer has too. Threads are asked for where they are used.
+  ensure_settings(1, argv);
   bench::CodecBench codecs(options.model, options.threads, options.repetitions);
   const std::optional<bench::CodecPeer> peer = find_codec_peer(options);
   Json rows = Json::array();
@@ -152,7 +141,7 @@ int bench_codecs(const CodecBenchOptions& options) {
 
 }  // namespace
 
-Run add_bench(CLI::App& verb) {
+Run add_bench(CLI::App& verb, char** argv) {
   verb.require_subcommand(1);
   auto ddp_options = std::make_shared<DdpBenchOptions>();
   auto worker_options = std::make_shared<bench::WorkerOptions>();
@@ -194,8 +183,8 @@ Run add_bench(CLI::App& verb) {
   worker->add_option("--size", worker_options->size)->required();
   worker->add_option("--classes", worker_options->classes)->required();
 
-  return [codecs, worker, codec_options, ddp_options, worker_options] {
-    if (codecs->parsed()) return bench_codecs(*codec_options);
+  return [codecs, worker, codec_options, ddp_options, worker_options, argv] {
+    if (codecs->parsed()) return bench_codecs(*codec_options, argv);
     return worker->parsed() ? bench_ddp_worker(*worker_options) : bench_ddp(*ddp_options);
   };
 }

@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     add("models", "List the models.", [](CLI::App& verb) { return accordion::cli::add_models(verb); });
     add("data", "Fetch a data set, or list them.",
         [](CLI::App& verb) { return accordion::cli::add_data(verb); });
-    add("bench", "Verify, then time.", [](CLI::App& verb) { return accordion::cli::add_bench(verb); });
+    add("bench", "Verify, then time.", [&](CLI::App& verb) { return accordion::cli::add_bench(verb, argv); });
     app.parse(argc, argv);
     const int status = runs.at(app.get_subcommands().front())();
     if (!std::cout.flush() || std::fflush(stdout) != 0)

@@ -14,6 +14,6 @@ Run add_train(CLI::App& verb, int argc, char** argv);
 Run add_decide(CLI::App& verb);
 Run add_data(CLI::App& verb);
 Run add_models(CLI::App& verb);
-Run add_bench(CLI::App& verb);
+Run add_bench(CLI::App& verb, char** argv);
 
 }  // namespace accordion::cli
