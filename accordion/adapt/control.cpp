@@ -69,6 +69,8 @@ std::vector<CodecOptions> control_levels(std::string_view owner, const ControlOp
   }
   if (options.controller == "schedule") parse_plan(options.plan);
   check_levels(levels);
+  if (options.published())
+    for (CodecOptions& level : levels) level = as_published(level);
   return levels;
 }
 

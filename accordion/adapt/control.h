@@ -36,7 +36,7 @@ struct ControlOptions {
     field("plan", plan,
           "Schedule: mild@0-20,mild@150-160,strong (ends not included, the last for all other epochs); or "
           "`critical`, "
-          "which is that, or `inverse`, with mild and strong exchanged.");
+          "which is that, or `inverse`, with mild and strong exchanged (as published, with --mild none).");
     field("parity", parity, "`paper` for the published code's behaviour to the letter, where it differs.",
           one_of({"none", "paper"}));
   }

@@ -63,15 +63,14 @@ class Chunked final : public Compressor {
       return to_owner_[index(context.piece)]->encode(0, within(context, 0, context.piece, world_), piece,
                                                      out);
     }
-    rank_ = context.rank;
     encoded_ = true;
-    result_.resize(chunk(rank_).count);
+    result_.resize(chunk(context.rank).count);
     if (wants_feedback()) {
       owed_.resize(result_.size());
       next_owed_.resize(result_.size());
     }
-    Encoded encoded =
-        from_owner_[index(rank_)]->encode(0, within(context, 1, rank_, 1), {result_, owed_, next_owed_}, out);
+    Encoded encoded = from_owner_[index(context.rank)]->encode(0, within(context, 1, context.rank, 1),
+                                                               {result_, owed_, next_owed_}, out);
     std::fill(out.begin() + static_cast<std::ptrdiff_t>(encoded.bytes), out.end(), std::byte{0});
     encoded.bytes = out.size();
     return encoded;
@@ -105,8 +104,11 @@ class Chunked final : public Compressor {
     encoded_ = false;
   }
 
-  void settle(std::span<float> residual) override {
-    const std::span<float> mine = part_of(residual, chunk(rank_));
+  void settle(int rank, std::span<float> residual) override {
+    const std::span<float> mine = part_of(residual, chunk(rank));
+    if (!owed_.empty() && owed_.size() != mine.size())
+      throw Error("chunked: " + std::to_string(owed_.size()) + " values owed, expected the " +
+                  std::to_string(mine.size()) + " of rank " + std::to_string(rank) + "'s chunk");
     // What the owner owes is a mean; of a residual only its share of one reaches the others.
     for (std::size_t k = 0; k < owed_.size(); ++k) mine[k] += static_cast<float>(world_) * owed_[k];
     owed_.clear();
@@ -131,7 +133,7 @@ class Chunked final : public Compressor {
   }
 
   std::size_t n_;
-  int world_, rank_ = 0;
+  int world_;
   bool encoded_ = false;  // In this step; a layer may be left out of one.
   std::vector<std::unique_ptr<Compressor>> to_owner_, from_owner_;
   std::vector<float> result_;            // The mean of the own chunk.

@@ -126,6 +126,8 @@ bool worthwhile(const CodecOptions& codec, const Shape& shape, int world, const 
   if (shape.dims.size() < 2) return false;
   if (routing.paper) return true;
   if (shape.count() < routing.min_count) return false;
+  // Whatever it keeps: a tensor whose momentum is DGC's at one level must be DGC's at all.
+  if (std::holds_alternative<DgcOptions>(codec)) return true;
   const auto dense = static_cast<double>(shape.count() * sizeof(float));
   const auto sent = static_cast<double>(payload_bytes(codec, shape, world));
   if (std::holds_alternative<PowerSgdOptions>(codec)) return dense > routing.min_rate * sent;

@@ -106,7 +106,7 @@ class Compressor {
   virtual void commit(bool finite) {}
 
   // The codec gives way to another: what it still owes beside the residual goes there.
-  virtual void settle(std::span<float> residual) {}
+  virtual void settle(int rank, std::span<float> residual) {}
 
   virtual void visit_state(StateVisitor& visitor) {}
 };

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "accordion/base/error.h"
 #include "accordion/compress/sparse.h"
 
 namespace accordion {
@@ -111,7 +112,12 @@ class Dgc final : public Compressor {
     encoded_ = false;
   }
 
-  void visit_state(StateVisitor& visitor) override { visitor.visit("momentum", momentum_); }
+  void visit_state(StateVisitor& visitor) override {
+    visitor.visit("momentum", momentum_);
+    if (momentum_.size() != n_)
+      throw Error("dgc: state momentum has " + std::to_string(momentum_.size()) + " values, expected " +
+                  std::to_string(n_));
+  }
 
  private:
   struct Guess {

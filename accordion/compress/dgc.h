@@ -20,7 +20,8 @@ struct DgcOptions {
   double clip = 0;
   void fields(auto&& field) {
     field("keep", keep, "Fraction of entries sent, at most.", above(0).up_to(1));
-    field("momentum", momentum, "Momentum factor; the optimizer's own must be 0.", at_least(0).below(1));
+    field("momentum", momentum, "Momentum factor; these tensors need none from the optimizer.",
+          at_least(0).below(1));
     field("sample", sample, "Fraction of entries that the threshold is guessed from.", above(0).up_to(1));
     field("nesterov", nesterov, "Nesterov's momentum.");
     field("masking", masking, "Forget the momentum of an entry when it is sent.");

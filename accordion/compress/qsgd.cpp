@@ -228,7 +228,7 @@ class Qsgd final : public Compressor {
 
   static void read_scales(std::span<const std::byte> payload, std::size_t rank, std::span<float> scales) {
     if (scales.empty()) return;
-    std::memcpy(scales.data(), payload.data(), scales.size_bytes());
+    if (!scales.empty()) std::memcpy(scales.data(), payload.data(), scales.size_bytes());
     for (std::size_t block = 0; block < scales.size(); ++block) check_scale(scales[block], block, rank);
   }
 

@@ -16,7 +16,9 @@ struct SignVoteOptions {
   void fields(auto&& field) {
     field("count", count,
           "Add up votes as one byte an entry: flat in the number of ranks, up to 127 of them.");
-    field("chunked", chunked, "Count votes in chunks, one a rank: flat in the number of ranks.");
+    field(
+        "chunked", chunked,
+        "Count votes in chunks, one a rank: flat in their number. A rank abstains where its chunk is zero.");
   }
 };
 

@@ -34,7 +34,8 @@ void Exchange::set_levels(std::span<const int> levels) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const auto level = static_cast<std::size_t>(levels[i]);
     if (levels[i] != layers_[i].level() || step_ == 0)
-      layers_[i].set_level(levels[i], options_.levels.at(level), gradients_.size(), options_.routing);
+      layers_[i].set_level(levels[i], options_.levels.at(level), gradients_.rank(), gradients_.size(),
+                           options_.routing);
     compresses_ = compresses_ || layers_[i].compressor();
   }
   require_same_levels();
@@ -44,10 +45,12 @@ void Exchange::set_levels(std::span<const int> levels) {
 // belong together.
 void Exchange::require_same_levels() {
   Hash hash;
-  hash.add(options_.seed);
+  hash.add(options_.seed).add(static_cast<std::uint64_t>(options_.published));
   for (const CodecOptions& level : options_.levels) hash.add(codec_text(level));
   for (const Layer& layer : layers_) {
-    hash.add(layer.info().name).add(static_cast<std::uint64_t>(layer.level()));
+    hash.add(layer.info().name)
+        .add(static_cast<std::uint64_t>(layer.level()))
+        .add(static_cast<std::uint64_t>(layer.compresses()));
     for (std::int64_t dim : layer.info().shape.dims) hash.add(static_cast<std::uint64_t>(dim));
   }
   std::uint64_t bounds[] = {hash.value(), ~hash.value()};
@@ -65,8 +68,12 @@ Context Exchange::context(int tensor, int piece) const {
 
 void Exchange::mean(std::span<float> bucket, std::span<const Slice> slices) {
   if (!sums_.empty() && weight_ != 0)
-    for (const Slice& slice : slices)
-      kernels::add(bucket.subspan(slice.offset, slice.count), sums_[static_cast<std::size_t>(slice.tensor)]);
+    for (const Slice& slice : slices) {
+      const auto gradient = bucket.subspan(slice.offset, slice.count);
+      // Where training goes on after a step that is not finite, its norms must not be lost to it.
+      if (options_.watch_dense && !std::isfinite(kernels::sum_of_squares(gradient))) continue;
+      kernels::add(gradient, sums_[static_cast<std::size_t>(slice.tensor)]);
+    }
   if (weight_ != 1) kernels::scale(bucket, static_cast<float>(weight_));
   for (const Slice& slice : slices)
     if (Layer& layer = layers_[static_cast<std::size_t>(slice.tensor)]; !layer.keeps_residual())

@@ -23,6 +23,10 @@ constexpr std::uint16_t kFrameVersion = 1;
 
 std::size_t write_frame(std::span<std::byte> frame, std::uint8_t codec, std::size_t elements,
                         const Encoded& encoded) {
+  constexpr std::size_t kMost = 0xffffffff;
+  if (elements > kMost || encoded.bytes > kMost)
+    throw Error("a message of " + std::to_string(encoded.bytes) + " bytes for " + std::to_string(elements) +
+                " elements, expected both below 2^32; a stronger setting or `none` would do");
   const Header header{codec,         encoded.flags,
                       kFrameVersion, static_cast<std::uint32_t>(elements),
                       encoded.count, static_cast<std::uint32_t>(encoded.bytes)};

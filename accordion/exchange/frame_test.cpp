@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "accordion/base/error.h"
@@ -14,7 +15,8 @@ TEST(Frame, ComesBackAsItWent) {
   EXPECT_TRUE(rc::check([](const std::vector<std::uint8_t>& payload, std::uint8_t codec, std::uint8_t flags,
                            std::uint32_t count, std::uint32_t elements) {
     std::vector<std::byte> bytes(frame_bytes(payload.size()), std::byte{0xAA});
-    std::memcpy(bytes.data() + kFrameHeader, payload.data(), payload.size());
+    std::transform(payload.begin(), payload.end(), bytes.begin() + kFrameHeader,
+                   [](std::uint8_t byte) { return std::byte{byte}; });
     RC_ASSERT(write_frame(bytes, codec, elements, {payload.size(), count, flags}) == bytes.size());
     std::span<const std::byte> rest = bytes;
     const Message message = read_frame(rest, codec, elements, payload.size(), "test");

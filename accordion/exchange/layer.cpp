@@ -24,10 +24,10 @@ struct LoadState final : StateVisitor {
 
 }  // namespace
 
-void Layer::set_level(int level, const CodecOptions& codec, int world, const Routing& routing) {
+void Layer::set_level(int level, const CodecOptions& codec, int rank, int world, const Routing& routing) {
   SaveState state;
   if (compressor_) {
-    if (!residual_.empty()) compressor_->settle(residual_);
+    if (!residual_.empty()) compressor_->settle(rank, residual_);
     if (!published_) compressor_->visit_state(state);
   }
   level_ = level;

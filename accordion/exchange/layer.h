@@ -29,7 +29,7 @@ class Layer {
   std::uint8_t codec() const { return codec_; }
 
   // From the next step on. The residual and what the codecs have in common stay; nothing is lost.
-  void set_level(int level, const CodecOptions& codec, int world, const Routing& routing);
+  void set_level(int level, const CodecOptions& codec, int rank, int world, const Routing& routing);
 
   bool keeps_residual() const { return compressor_ && compressor_->wants_feedback(); }
 

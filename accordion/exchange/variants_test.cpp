@@ -212,6 +212,40 @@ TEST(State, GoesOnWhereItWasSaved) {
     });
 }
 
+// A level change right after loading finds what was owed where it belongs.
+TEST(State, IsSettledByALevelChangeAfterLoading) {
+  for (const char* setting : {"sign-scaled:chunked=true", "topk:keep=0.05"})
+    run_loopback(3, [&](Communicator& comm) {
+      ExchangeOptions options = with(setting);
+      options.levels.push_back(NoneOptions{});
+      Exchange first(comm, kTensors, options), second(comm, kTensors, options);
+      for (int i = 0; i < 3; ++i) {
+        auto gradient = noise(kSize, seed_of(i, comm.rank()));
+        first.mean(gradient, kSlices);
+        first.end_step();
+      }
+      Save saved;
+      first.visit_state(saved);
+      Load load(saved.pieces);
+      second.visit_state(load);
+      Floats means[2] = {noise(kSize, seed_of(3, comm.rank())), noise(kSize, seed_of(3, comm.rank()))};
+      Exchange* exchanges[] = {&first, &second};
+      for (int i = 0; i < 2; ++i) {
+        exchanges[i]->set_levels(std::vector<int>(kTensors.size(), 1));
+        exchanges[i]->mean(means[i], kSlices);
+        exchanges[i]->end_step();
+      }
+      EXPECT_EQ(means[0], means[1]) << setting;
+    });
+}
+
+// Momentum is either DGC's or the optimizer's, whatever the level keeps.
+TEST(Levels, OfDgcCompressTheSameTensors) {
+  const Shape shape{{64, 64}};
+  for (const char* setting : {"dgc:keep=0.001", "dgc:keep=0.6", "dgc:keep=1"})
+    EXPECT_NE(make_compressor(parse_codec(setting), shape, 4, {}), nullptr) << setting;
+}
+
 TEST(Levels, RefuseDgcBesideAnother) {
   const std::vector<CodecOptions> mixed = {parse_codec("dgc"), parse_codec("topk")};
   EXPECT_THROW(check_levels(mixed), UsageError);

@@ -142,6 +142,7 @@ HWY_EXPORT(SumLevels);
 HWY_EXPORT(AddLevels);
 
 void pack(const Levels& levels, int bits, std::span<std::byte> packed) noexcept {
+  if (packed.empty()) return;
   if (bits == 8) {
     std::memcpy(packed.data(), levels.data(), packed.size());
   } else if (packed.size() == kChunk * bits / 8) {
@@ -154,6 +155,7 @@ void pack(const Levels& levels, int bits, std::span<std::byte> packed) noexcept 
 }
 
 void unpack(std::span<const std::byte> packed, int bits, Levels& levels) noexcept {
+  if (packed.empty()) return;
   if (bits == 8) {
     std::memcpy(levels.data(), packed.data(), packed.size());
   } else if (packed.size() == kChunk * bits / 8) {

@@ -69,6 +69,7 @@ Json to_json(const EpochRecord& record) {
   if (record.test_perplexity) json["test_perplexity"] = *record.test_perplexity;
   json["seconds"] = record.seconds;
   json["steps"] = record.steps;
+  json["dropped_steps"] = record.dropped_steps;
   json["payload_bytes"] = record.payload_bytes;
   json["wire_bytes"] = record.wire_bytes;
   json["control_bytes"] = record.control_bytes;
@@ -100,6 +101,7 @@ void from_json(const Json& json, EpochRecord& record) {
   read_optional(json, "test_perplexity", record.test_perplexity);
   read_required(json, "seconds", record.seconds);
   read_required(json, "steps", record.steps);
+  read_optional(json, "dropped_steps", record.dropped_steps);
   read_required(json, "payload_bytes", record.payload_bytes);
   read_required(json, "wire_bytes", record.wire_bytes);
   read_optional(json, "control_bytes", record.control_bytes);

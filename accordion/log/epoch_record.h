@@ -28,6 +28,7 @@ struct EpochRecord {
   std::optional<double> test_perplexity;  // language models this.
   double seconds = 0;
   std::int64_t steps = 0;
+  std::int64_t dropped_steps = 0;  // In which a rank's gradients were not finite.
   std::uint64_t payload_bytes = 0, wire_bytes = 0, control_bytes = 0;
   std::uint64_t paper_floats = 0;
   double input_wait_seconds = 0;  // Steps that waited for their batch.

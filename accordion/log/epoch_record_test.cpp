@@ -20,6 +20,7 @@ EpochRecord example() {
       .test_perplexity = std::nullopt,
       .seconds = 14.2,
       .steps = 97,
+      .dropped_steps = 2,
       .payload_bytes = 10'800'000,
       .wire_bytes = 21'600'000,
       .control_bytes = 96,
@@ -49,7 +50,7 @@ TEST(EpochRecord, KeysAreThePublishedOnes) {
   EXPECT_EQ(
       to_json(example()).dump(),
       R"({"epoch":3,"lr":0.1,"global_batch":512,"train_loss":0.412,"test_loss":0.5,"test_accuracy":0.873,)"
-      R"("seconds":14.2,"steps":97,"payload_bytes":10800000,"wire_bytes":21600000,"control_bytes":96,)"
+      R"("seconds":14.2,"steps":97,"dropped_steps":2,"payload_bytes":10800000,"wire_bytes":21600000,"control_bytes":96,)"
       R"("paper_floats":18446744073709551615,"input_wait_seconds":0.25,"hidden_share":0.75,)"
       R"("layers":[{"name":"conv1","norm":2.5,)"
       R"("level":1,"codec":"topk:keep=0.01","reason":"steady"}]})");

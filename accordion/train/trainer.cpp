@@ -97,8 +97,9 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
     const Step& step = plan_.steps[static_cast<std::size_t>(s)];
     set_learning_rate(*optimizer_, rate(epoch, s));
     const double loss = run_step(step);
-    loss_sum += loss * static_cast<double>(step.local_samples);
-    if (agree_to_stop(stop_requested(), std::isfinite(loss), epoch, s)) return std::nullopt;
+    const bool skips = options_.non_finite == "skip";
+    if (std::isfinite(loss) || !skips) loss_sum += loss * static_cast<double>(step.local_samples);
+    if (agree_to_stop(stop_requested(), std::isfinite(loss) || skips, epoch, s)) return std::nullopt;
     on_step({epoch, s + 1, steps, step.global_samples, loss});
   }
   loader_.next();  // The end of the epoch.
@@ -118,6 +119,7 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   record.test_accuracy = test.accuracy;
   record.seconds = seconds;
   record.steps = stats.steps;
+  record.dropped_steps = stats.dropped_steps;
   record.payload_bytes = stats.traffic.payload_bytes;
   record.wire_bytes = stats.traffic.wire_bytes;
   record.control_bytes = stats.traffic.control_bytes;
