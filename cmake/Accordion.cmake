@@ -19,7 +19,7 @@ if(ACCORDION_CCACHE)
 endif()
 
 # -Wrestrict is wrong about std::string in GCC 12.
-add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-restrict)
+add_compile_options(-Wall -Wextra -Wno-unused-parameter $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 if(ACCORDION_WERROR)
   add_compile_options(-Werror)
 endif()

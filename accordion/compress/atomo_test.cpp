@@ -6,18 +6,12 @@
 #include <cstring>
 #include <random>
 
+#include "accordion/base/noise_testing.h"
+
 namespace accordion {
 namespace {
 
 using Floats = std::vector<float>;
-
-Floats noise(std::size_t n, unsigned seed, float scale = 1) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  Floats values(n);
-  for (float& value : values) value = normal(generator) * scale;
-  return values;
-}
 
 double distance(const Floats& x, const Floats& y) {
   double sum = 0;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include "accordion/base/error.h"
+#include "accordion/base/noise_testing.h"
 #include "accordion/compress/sparse.h"
 #include "accordion/compress/topk.h"
 
@@ -15,14 +15,6 @@ namespace accordion {
 namespace {
 
 using Floats = std::vector<float>;
-
-Floats noise(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  Floats values(n);
-  for (float& value : values) value = normal(generator);
-  return values;
-}
 
 struct Momentum final : StateVisitor {
   void visit(std::string_view name, std::vector<float>& values) override {

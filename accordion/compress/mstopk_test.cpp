@@ -5,23 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include "accordion/base/error.h"
+#include "accordion/base/noise_testing.h"
 
 namespace accordion {
 namespace {
 
 using Floats = std::vector<float>;
-
-Floats heavy_tailed(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  Floats values(n);
-  for (float& value : values) value = normal(generator) * std::exp(2 * normal(generator));
-  return values;
-}
 
 // One rank among `world` alike, which is what the dense form needs to give a back whole.
 struct Step {

@@ -4,20 +4,13 @@
 
 #include <cmath>
 #include <functional>
-#include <random>
+
+#include "accordion/base/noise_testing.h"
 
 namespace accordion {
 namespace {
 
 using Floats = std::vector<float>;
-
-Floats noise(std::size_t n, unsigned seed, float scale = 1) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  Floats values(n);
-  for (float& value : values) value = normal(generator) * scale;
-  return values;
-}
 
 double squares(const Floats& x) {
   double sum = 0;

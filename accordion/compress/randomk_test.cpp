@@ -4,20 +4,13 @@
 
 #include <cmath>
 #include <numeric>
-#include <random>
+
+#include "accordion/base/noise_testing.h"
 
 namespace accordion {
 namespace {
 
 using Floats = std::vector<float>;
-
-Floats noise(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  Floats values(n);
-  for (float& value : values) value = normal(generator);
-  return values;
-}
 
 // One step of some ranks in one thread; the residuals, if any, become the next ones.
 Floats step(const RandomKOptions& options, const std::vector<Floats>& gradients,

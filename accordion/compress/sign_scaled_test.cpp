@@ -4,25 +4,11 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
+
+#include "accordion/compress/codec_testing.h"
 
 namespace accordion {
 namespace {
-
-using Vector = std::vector<float>;
-using Bytes = std::vector<std::byte>;
-
-Shape shape(std::size_t n) {
-  return {{static_cast<std::int64_t>(n)}};
-}
-
-Vector noise(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  Vector values(n);
-  for (float& value : values) value = normal(generator) * std::exp(normal(generator));
-  return values;
-}
 
 // A group's steps, with error feedback.
 struct Group {
@@ -32,7 +18,7 @@ struct Group {
     const std::size_t n = gradients[0].size();
     const Context context{.world = static_cast<int>(gradients.size())};
     residuals.resize(gradients.size(), Vector(n));
-    const auto codec = make(SignScaledOptions{}, shape(n));
+    const auto codec = make(SignScaledOptions{}, flat(n));
     std::vector<Bytes> sent;
     std::vector<Message> messages;
     for (std::size_t rank = 0; rank < gradients.size(); ++rank) {
@@ -41,7 +27,7 @@ struct Group {
       const Encoded encoded =
           codec->encode(0, context, {gradients[rank], residuals[rank], next}, sent.back());
       EXPECT_EQ(encoded.bytes, 4 + (n + 31) / 32 * 4);
-      EXPECT_EQ(encoded.bytes, payload_bytes(SignScaledOptions{}, shape(n), context.world));
+      EXPECT_EQ(encoded.bytes, payload_bytes(SignScaledOptions{}, flat(n), context.world));
       EXPECT_TRUE(encoded.finite);
       residuals[rank] = next;
       messages.push_back({.payload = sent.back()});
@@ -54,7 +40,7 @@ struct Group {
 
 TEST(SignScaled, ContractsByTheFirstNorm) {
   for (std::size_t n : {1, 31, 32, 33, 1000}) {
-    const Vector a = noise(n, 1);
+    const Vector a = heavy_tailed(n, 1, 1);
     Group group;
     const Vector c = group.step({a});
     double first = 0, second = 0, left = 0;
@@ -73,8 +59,8 @@ TEST(SignScaled, LosesNothing) {
   Group group;
   std::vector<double> in(77), out(77);
   for (unsigned step = 0; step < 50; ++step) {
-    const std::vector<Vector> gradients = {noise(77, 3 * step), noise(77, 3 * step + 1),
-                                           noise(77, 3 * step + 2)};
+    const std::vector<Vector> gradients = {heavy_tailed(77, 3 * step, 1), heavy_tailed(77, 3 * step + 1, 1),
+                                           heavy_tailed(77, 3 * step + 2, 1)};
     const Vector mean = group.step(gradients);
     for (std::size_t i = 0; i < 77; ++i) {
       out[i] += mean[i];
@@ -92,7 +78,7 @@ TEST(SignScaled, HandlesEdges) {
   EXPECT_EQ(Group().step({Vector{}}), Vector{});
   EXPECT_EQ(Group().step({Vector(40, 3e38f), Vector(40, 3e38f)}), Vector(40, 3e38f));
   EXPECT_EQ(Group().step({Vector(40, -1e-42f)}), Vector(40, -1e-42f));
-  const auto codec = make(SignScaledOptions{}, shape(40));
+  const auto codec = make(SignScaledOptions{}, flat(40));
   for (float odd : {NAN, HUGE_VALF, -HUGE_VALF}) {
     Vector a(40, 1.0f);
     a[33] = odd;
@@ -102,7 +88,7 @@ TEST(SignScaled, HandlesEdges) {
 }
 
 TEST(SignScaled, RefusesWrongMessages) {
-  const auto codec = make(SignScaledOptions{}, shape(40));
+  const auto codec = make(SignScaledOptions{}, flat(40));
   Vector mean(40);
   const Bytes good(12);
   std::vector<Bytes> wrong = {Bytes(8), Bytes(16), Bytes()};

@@ -4,37 +4,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
+
+#include "accordion/compress/codec_testing.h"
 
 namespace accordion {
 namespace {
 
-using Vector = std::vector<float>;
-using Bytes = std::vector<std::byte>;
-
-Shape shape(std::size_t n) {
-  return {{static_cast<std::int64_t>(n)}};
-}
-
-Vector noise(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  Vector values(n);
-  for (float& value : values) value = normal(generator);
-  return values;
-}
-
 Vector vote(const std::vector<Vector>& inputs) {
   const std::size_t n = inputs[0].size();
   const Context context{.world = static_cast<int>(inputs.size())};
-  const auto codec = make(SignVoteOptions{}, shape(n));
+  const auto codec = make(SignVoteOptions{}, flat(n));
   std::vector<Bytes> sent;
   std::vector<Message> messages;
   for (const Vector& a : inputs) {
     sent.emplace_back(codec->round(0, context).max_bytes);
     const Encoded encoded = codec->encode(0, context, {a, {}, {}}, sent.back());
     EXPECT_EQ(encoded.bytes, (n + 31) / 32 * 4);
-    EXPECT_EQ(encoded.bytes, payload_bytes(SignVoteOptions{}, shape(n), context.world));
+    EXPECT_EQ(encoded.bytes, payload_bytes(SignVoteOptions{}, flat(n), context.world));
     EXPECT_TRUE(encoded.finite);
     messages.push_back({sent.back(), encoded.count, encoded.flags});
   }
@@ -69,7 +55,7 @@ TEST(SignVote, ZeroTensorsAbstain) {
 }
 
 TEST(SignVote, ReportsWhatIsNotFinite) {
-  const auto codec = make(SignVoteOptions{}, shape(40));
+  const auto codec = make(SignVoteOptions{}, flat(40));
   for (float odd : {NAN, HUGE_VALF, -HUGE_VALF}) {
     Vector a(40, 1.0f);
     a[39] = odd;
@@ -79,7 +65,7 @@ TEST(SignVote, ReportsWhatIsNotFinite) {
 }
 
 TEST(SignVote, RefusesWrongMessages) {
-  const auto codec = make(SignVoteOptions{}, shape(40));
+  const auto codec = make(SignVoteOptions{}, flat(40));
   Vector mean(40);
   const Bytes good(8), small(4), large(12);
   for (const Message& bad : {Message{small}, Message{large}, Message{Bytes()}, Message{good, 0, 2}}) {
@@ -89,7 +75,7 @@ TEST(SignVote, RefusesWrongMessages) {
 }
 
 TEST(SignVote, IgnoresBitsAfterTheLast) {
-  const auto codec = make(SignVoteOptions{}, shape(3));
+  const auto codec = make(SignVoteOptions{}, flat(3));
   const Bytes ones(4, std::byte{0xff});
   const std::vector<Message> messages = {{.payload = ones}};
   Vector mean(3);

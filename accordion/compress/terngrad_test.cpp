@@ -5,68 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <random>
+
+#include "accordion/compress/codec_testing.h"
 
 namespace accordion {
 namespace {
-
-using Vector = std::vector<float>;
-using Bytes = std::vector<std::byte>;
-
-Vector noise(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  Vector values(n);
-  for (float& value : values) value = normal(generator);
-  return values;
-}
-
-Context at(int rank, int world, std::uint64_t step = 0) {
-  return {.seed = 5, .step = step, .rank = rank, .world = world};
-}
-
-Shape shape(std::size_t n) {
-  return {{static_cast<std::int64_t>(n)}};
-}
-
-// One step of all ranks.
-Vector group_mean(const TernGradOptions& options, const std::vector<Vector>& inputs, std::uint64_t step = 0) {
-  const int world = static_cast<int>(inputs.size());
-  const std::size_t n = inputs[0].size();
-  std::vector<std::unique_ptr<Compressor>> codecs;
-  for (int rank = 0; rank < world; ++rank) codecs.push_back(make(options, shape(n)));
-  std::vector<Vector> means(inputs.size(), Vector(n, NAN));
-  std::size_t total = 0;
-  for (int i = 0; i < codecs[0]->rounds(); ++i) {
-    const Round round = codecs[0]->round(i, at(0, world));
-    std::vector<Bytes> sent(inputs.size(), Bytes(round.max_bytes));
-    for (int rank = 0; rank < world; ++rank)
-      EXPECT_EQ(codecs[rank]->encode(i, at(rank, world, step), {inputs[rank], {}, {}}, sent[rank]).bytes,
-                round.max_bytes);
-    total += round.max_bytes;
-    if (round.pattern != Pattern::kGather) {
-      for (int rank = 1; rank < world; ++rank)
-        for (std::size_t k = 0; k < round.max_bytes / element_bytes(round.element); ++k) {
-          const auto add = [&](auto type) {
-            using T = decltype(type);
-            T &x = reinterpret_cast<T*>(sent[0].data())[k],
-              y = reinterpret_cast<const T*>(sent[rank].data())[k];
-            x = round.pattern == Pattern::kMax ? std::max(x, y) : static_cast<T>(x + y);
-          };
-          if (round.element == Element::kFloat) add(0.0f);
-          if (round.element == Element::kInt8) add(std::int8_t{});
-          if (round.element == Element::kInt16) add(std::int16_t{});
-        }
-      sent.resize(1);
-    }
-    std::vector<Message> messages(sent.size());
-    for (std::size_t k = 0; k < sent.size(); ++k) messages[k].payload = sent[k];
-    for (int rank = 0; rank < world; ++rank) codecs[rank]->decode(i, at(rank, world), messages, means[rank]);
-  }
-  EXPECT_EQ(total, payload_bytes(options, shape(n), world));
-  for (const Vector& mean : means) EXPECT_EQ(mean, means[0]);
-  return means[0];
-}
 
 TEST(TernGrad, HasThreeValuesAndKeepsTheLargest) {
   for (std::size_t n : {1, 2, 5, 511, 512, 513, 2000}) {
@@ -74,7 +17,7 @@ TEST(TernGrad, HasThreeValuesAndKeepsTheLargest) {
     const std::size_t top = static_cast<std::size_t>(
         std::max_element(a.begin(), a.end(), [](float x, float y) { return std::fabs(x) < std::fabs(y); }) -
         a.begin());
-    const Vector c = group_mean({.clip = 0}, {a});
+    const Vector c = group_mean(TernGradOptions{.clip = 0}, {a});
     EXPECT_EQ(c[top], a[top]);
     for (std::size_t i = 0; i < n; ++i) ASSERT_TRUE(c[i] == 0 || c[i] == std::copysign(a[top], a[i]));
   }
@@ -87,7 +30,7 @@ TEST(TernGrad, ClipsToDeviations) {
   double mean = 0, squares = 0;
   for (float x : a) mean += x / 1000.0;
   for (float x : a) squares += (x - mean) * (x - mean) / 1000;
-  const Vector c = group_mean({.clip = 1.2}, {a});
+  const Vector c = group_mean(TernGradOptions{.clip = 1.2}, {a});
   EXPECT_FLOAT_EQ(c[0], static_cast<float>(1.2 * std::sqrt(squares)));
 }
 
@@ -97,8 +40,8 @@ TEST(TernGrad, IsUnbiasedWithoutClipping) {
     constexpr int kDraws = 4000;
     std::vector<double> sum(20);
     for (int step = 0; step < kDraws; ++step) {
-      const Vector c =
-          group_mean({.clip = 0, .share_scale = share}, inputs, static_cast<std::uint64_t>(step));
+      const Vector c = group_mean(TernGradOptions{.clip = 0, .share_scale = share}, inputs,
+                                  static_cast<std::uint64_t>(step));
       for (std::size_t i = 0; i < 20; ++i) sum[i] += c[i];
     }
     float largest = 0;
@@ -125,19 +68,20 @@ TEST(TernGrad, HandlesEdges) {
       for (float odd : {NAN, HUGE_VALF}) {
         Vector a(70, 1.0f);
         a[69] = odd;
-        const auto codec = make(options, shape(70));
+        const auto codec = make(options, flat(70));
         Bytes out(200);
         for (int i = 0; i < codec->rounds(); ++i)
           EXPECT_FALSE(codec->encode(i, at(0, 1), {a, {}, {}}, out).finite);
       }
     }
-  EXPECT_EQ(group_mean({.share_scale = true}, std::vector<Vector>(200, Vector(9, 0.5f))), Vector(9, 0.5f));
+  EXPECT_EQ(group_mean(TernGradOptions{.share_scale = true}, std::vector<Vector>(200, Vector(9, 0.5f))),
+            Vector(9, 0.5f));
 }
 
 TEST(TernGrad, KeepsWhatItDoesNotSend) {
   const Vector g = noise(700, 1), e = noise(700, 2);
   Vector next(700), mean(700);
-  const auto codec = make(TernGradOptions{}, shape(700));
+  const auto codec = make(TernGradOptions{}, flat(700));
   Bytes out(codec->round(0, at(0, 1)).max_bytes);
   codec->encode(0, at(0, 1), {g, e, next}, out);
   const std::vector<Message> messages = {{.payload = out}};
@@ -146,7 +90,7 @@ TEST(TernGrad, KeepsWhatItDoesNotSend) {
 }
 
 TEST(TernGrad, RefusesWrongMessagesAndOptions) {
-  const auto codec = make(TernGradOptions{}, shape(10));
+  const auto codec = make(TernGradOptions{}, flat(10));
   Vector mean(10);
   Bytes good(7), wrong(6), broken(7);
   const float bad = NAN;
@@ -155,7 +99,7 @@ TEST(TernGrad, RefusesWrongMessagesAndOptions) {
     const std::vector<Message> messages = {{.payload = good}, {.payload = second}};
     EXPECT_THROW(codec->decode(0, at(0, 2), messages, mean), Error);
   }
-  EXPECT_THROW(make(TernGradOptions{.clip = -1}, shape(10)), UsageError);
+  EXPECT_THROW(make(TernGradOptions{.clip = -1}, flat(10)), UsageError);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "accordion/base/error.h"
+#include "accordion/base/noise_testing.h"
 #include "accordion/compress/sparse.h"
 
 namespace accordion {
@@ -41,14 +42,6 @@ Floats decode(const std::vector<Rank>& ranks, std::size_t n) {
   make(ThresholdOptions{}, Shape{{static_cast<std::int64_t>(n)}})
       ->decode(0, {.world = static_cast<int>(ranks.size())}, messages, mean);
   return mean;
-}
-
-Floats noise(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  Floats values(n);
-  for (float& value : values) value = normal(generator);
-  return values;
 }
 
 TEST(Threshold, SendsWhatReachesLambda) {

@@ -11,19 +11,12 @@
 #include <vector>
 
 #include "accordion/base/error.h"
+#include "accordion/base/noise_testing.h"
 
 namespace accordion {
 namespace {
 
 using Floats = std::vector<float>;
-
-Floats heavy_tailed(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  Floats values(n);
-  for (float& value : values) value = normal(generator) * std::exp(2 * normal(generator));
-  return values;
-}
 
 // Sorts, which needs no cleverness to be right: the k largest, ties to the lower index.
 Floats masked(const Floats& a, std::size_t k) {

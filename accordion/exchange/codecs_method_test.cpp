@@ -1,5 +1,5 @@
 // What each method says of one rank, one tensor and one step, on any contents; and how much it sends.
-#include "accordion/exchange/codecs_drawn.h"
+#include "accordion/exchange/drawn_testing.h"
 
 namespace accordion {
 namespace {

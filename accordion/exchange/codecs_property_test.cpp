@@ -1,6 +1,6 @@
 // Every codec with any options, on any contents, over steps, level changes and buckets: what must hold
 // whatever the method. RC_PARAMS="max_success=5000 seed=..." looks further.
-#include "accordion/exchange/codecs_drawn.h"
+#include "accordion/exchange/drawn_testing.h"
 
 namespace accordion {
 namespace {

@@ -49,7 +49,7 @@ struct Outcome {
   Traffic traffic;                             // Of rank 0.
 };
 
-struct Residuals final : StateVisitor {
+struct Saved final : StateVisitor {
   std::map<std::string, Floats, std::less<>> pieces;
   void visit(std::string_view name, Floats& values) override { pieces.emplace(name, values); }
 };
@@ -91,7 +91,7 @@ inline std::vector<Outcome> run(const Plan& plan) {
         }
       }
       const bool kept = exchange.end_step();
-      Residuals state;
+      Saved state;
       exchange.visit_state(state);
       for (std::size_t t = 0; t < tensors; ++t)
         outcomes[s].residuals[rank][t] = state.pieces[infos[t].name + "/residual"];

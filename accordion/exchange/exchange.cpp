@@ -100,10 +100,14 @@ void Exchange::mean(std::span<double> bucket, std::span<const Slice> slices) {
 template <class T>
 void Exchange::dense_sum(std::span<T> values) {
   gradients_.sum(values);
-  // The same on every rank, so all of them notice.
-  if (watches_dense())
-    finite_ =
-        finite_ && std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(value); });
+  // The same on every rank, so all of them notice. A square of a finite float is finite in double precision.
+  if (watches_dense()) {
+    if constexpr (std::is_same_v<T, float>)
+      finite_ = finite_ && std::isfinite(kernels::sum_of_squares(values));
+    else
+      finite_ =
+          finite_ && std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(value); });
+  }
   stats_.traffic.payload_bytes += values.size_bytes();
   stats_.traffic.paper_floats += values.size();
   summed_bytes_ += values.size_bytes();
@@ -258,19 +262,19 @@ void Exchange::reduce_parts(std::span<const Part> parts) {
 void Exchange::gather_parts(std::span<const Part> parts) {
   const auto ranks = static_cast<std::size_t>(gradients_.size());
   const std::uint64_t mine = parts.back().offset + frame_bytes(parts.back().encoded.bytes);
-  std::vector<std::uint64_t> lengths(ranks, mine);
+  lengths_.assign(ranks, mine);
   if (!parts[0].what.fixed) {
-    gradients_.gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(lengths)));
+    gradients_.gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(lengths_)));
     stats_.traffic.control_bytes += sizeof mine;
     std::uint64_t most = 0;
     for (const Part& part : parts) most += frame_bytes(part.what.max_bytes);
     for (std::size_t r = 0; r < ranks; ++r)
-      if (lengths[r] > most)
+      if (lengths_[r] > most)
         throw Error("rank " + std::to_string(gradients_.rank()) + ": rank " + std::to_string(r) +
-                    " announces " + std::to_string(lengths[r]) + " bytes, expected at most " +
+                    " announces " + std::to_string(lengths_[r]) + " bytes, expected at most " +
                     std::to_string(most));
   }
-  receive_parts(lengths);
+  receive_parts();
   gradients_.gather(std::span<const std::byte>(send_).first(mine), places_);
   stats_.traffic.wire_bytes += mine * (ranks - 1);
   for (const Part& part : parts) stats_.traffic.paper_floats += ranks * part.encoded.bytes / sizeof(float);
@@ -280,29 +284,30 @@ void Exchange::gather_parts(std::span<const Part> parts) {
 // Every rank sends me as much as I send to myself: messages for one rank are equally long.
 void Exchange::scatter_parts(std::span<const Part> parts) {
   const auto ranks = static_cast<std::size_t>(gradients_.size()), layers = parts.size() / ranks;
-  std::vector<std::span<const std::byte>> sent;
+  scattered_.clear();
   for (std::size_t r = 0; r < ranks; ++r) {
     const Part &first = parts[r * layers], &last = parts[(r + 1) * layers - 1];
-    sent.push_back(std::span<const std::byte>(send_).subspan(
+    scattered_.push_back(std::span<const std::byte>(send_).subspan(
         first.offset, last.offset + frame_bytes(last.encoded.bytes) - first.offset));
   }
-  const std::size_t mine = sent[static_cast<std::size_t>(gradients_.rank())].size();
-  receive_parts(std::vector<std::uint64_t>(ranks, mine));
-  gradients_.all_to_all(sent, places_);
-  for (const auto& message : sent) stats_.traffic.wire_bytes += message.size();
+  const std::size_t mine = scattered_[static_cast<std::size_t>(gradients_.rank())].size();
+  lengths_.assign(ranks, mine);
+  receive_parts();
+  gradients_.all_to_all(scattered_, places_);
+  for (const auto& message : scattered_) stats_.traffic.wire_bytes += message.size();
   stats_.traffic.wire_bytes -= mine;
   for (const Part& part : parts) stats_.traffic.paper_floats += part.encoded.bytes / sizeof(float);
   decode_frames(parts.subspan(static_cast<std::size_t>(gradients_.rank()) * layers, layers));
 }
 
-// Makes places_ of those lengths.
-void Exchange::receive_parts(std::span<const std::uint64_t> lengths) {
+// Makes places_ of lengths_.
+void Exchange::receive_parts() {
   std::size_t total = 0;
-  for (std::uint64_t length : lengths) total += length;
+  for (std::uint64_t length : lengths_) total += length;
   if (receive_.size() < total) receive_.resize(total);
   places_.clear();
   std::size_t at = 0;
-  for (std::uint64_t length : lengths) {
+  for (std::uint64_t length : lengths_) {
     places_.push_back(std::span(receive_).subspan(at, length));
     at += length;
   }

@@ -99,7 +99,7 @@ class Exchange {
   void reduce_parts(std::span<const Part> parts);
   void gather_parts(std::span<const Part> parts);
   void scatter_parts(std::span<const Part> parts);
-  void receive_parts(std::span<const std::uint64_t> lengths);
+  void receive_parts();
   void decode_frames(std::span<const Part> parts);
   Context context(int tensor, int piece = 0) const;
   void require_same_levels();
@@ -122,7 +122,9 @@ class Exchange {
   std::vector<float> dense_;
   std::vector<std::byte> send_, receive_;
   std::vector<Part> parts_;
-  std::vector<std::span<std::byte>> places_;  // Of each rank's frames in what was received.
+  std::vector<std::uint64_t> lengths_;                 // Of what each rank sends here,
+  std::vector<std::span<const std::byte>> scattered_;  // what goes to each,
+  std::vector<std::span<std::byte>> places_;           // Of each rank's frames in what was received.
   std::vector<Message> messages_;
 };
 

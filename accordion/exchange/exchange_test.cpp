@@ -5,20 +5,12 @@
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <random>
 
+#include "accordion/base/noise_testing.h"
 #include "accordion/comm/loopback.h"
 
 namespace accordion {
 namespace {
-
-std::vector<float> noise(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(n);
-  for (float& value : values) value = normal(generator);
-  return values;
-}
 
 const std::vector<TensorInfo> kTensors = {{"a", {{7, 3}}}, {"b", {{5}}}, {"c", {{64, 65}}}};
 

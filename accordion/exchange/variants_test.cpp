@@ -178,15 +178,11 @@ TEST(Published, DenseGradientsForgetWhatIsOwed) {
     });
 }
 
-using Pieces = std::map<std::string, Floats, std::less<>>;
+using Save = testing_codecs::Saved;
 
-struct Save final : StateVisitor {
-  Pieces pieces;
-  void visit(std::string_view name, Floats& values) override { pieces.emplace(name, values); }
-};
 struct Load final : StateVisitor {
-  explicit Load(const Pieces& pieces) : pieces(pieces) {}
-  const Pieces& pieces;
+  explicit Load(const decltype(Save::pieces)& pieces) : pieces(pieces) {}
+  const decltype(Save::pieces)& pieces;
   void visit(std::string_view name, Floats& values) override { values = pieces.find(name)->second; }
 };
 

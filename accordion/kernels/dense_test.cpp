@@ -2,33 +2,22 @@
 #include "accordion/kernels/dense.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
-#include <random>
 #include <vector>
+
+#include "accordion/base/noise_testing.h"
+#include "accordion/kernels/targets_testing.h"
 
 namespace accordion::kernels {
 namespace {
 
-std::vector<float> noise(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(n);
-  for (float& value : values) value = normal(generator) * std::exp(3 * normal(generator));
-  return values;
-}
-
-class DenseKernels : public ::testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+class DenseKernels : public EachTarget {};
 
 TEST_P(DenseKernels, MatchTheReference) {
   for (std::size_t n : {0, 1, 3, 7, 8, 15, 16, 17, 31, 32, 33, 1000, 4099}) {
     // Offset by one element, so that nothing may rely on alignment.
-    const std::vector<float> x = noise(n + 1, 1), y = noise(n + 1, 2);
+    const std::vector<float> x = heavy_tailed(n + 1, 1, 3), y = heavy_tailed(n + 1, 2, 3);
     const std::span<const float> view = std::span(x).subspan(1);
 
     std::vector<float> fast = y, slow = y;
@@ -53,8 +42,7 @@ TEST_P(DenseKernels, CarryNonFiniteValuesThrough) {
   EXPECT_TRUE(std::isnan(x[37]));
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, DenseKernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+ACCORDION_ON_EACH_TARGET(DenseKernels);
 
 }  // namespace
 }  // namespace accordion::kernels

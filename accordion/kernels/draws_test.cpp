@@ -3,19 +3,16 @@
 #include "accordion/kernels/draws.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <vector>
 
+#include "accordion/kernels/targets_testing.h"
+
 namespace accordion::kernels {
 namespace {
 
-class DrawKernels : public ::testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+class DrawKernels : public EachTarget {};
 
 TEST_P(DrawKernels, DrawTheSameBits) {
   for (std::uint64_t chunk :
@@ -94,8 +91,7 @@ TEST(Draws, FillEveryBinAlike) {
   EXPECT_LT(std::abs(uneven(triples)), 5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, DrawKernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+ACCORDION_ON_EACH_TARGET(DrawKernels);
 
 }  // namespace
 }  // namespace accordion::kernels

@@ -3,21 +3,18 @@
 #include "accordion/kernels/halves.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <bit>
 #include <cmath>
 #include <random>
 #include <vector>
 
+#include "accordion/kernels/targets_testing.h"
+
 namespace accordion::kernels {
 namespace {
 
-class HalfKernels : public ::testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+class HalfKernels : public EachTarget {};
 
 std::vector<std::uint16_t> every_number() {
   std::vector<std::uint16_t> all(65536);
@@ -129,8 +126,7 @@ TEST_P(HalfKernels, SeeWhatIsNotFinite) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, HalfKernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+ACCORDION_ON_EACH_TARGET(HalfKernels);
 
 }  // namespace
 }  // namespace accordion::kernels

@@ -2,19 +2,17 @@
 #include "accordion/kernels/levels.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <random>
 #include <vector>
 
+#include "accordion/kernels/targets_testing.h"
+
 namespace accordion::kernels {
 namespace {
 
-class LevelsKernels : public ::testing::TestWithParam<std::int64_t> {
+class LevelsKernels : public EachTarget {
  protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-
   Levels draw(int bits) {
     Levels levels;
     const int steps = (1 << (bits - 1)) - 1;
@@ -75,8 +73,7 @@ TEST(Levels, AProductIsRoundedBeforeItIsAdded) {
   EXPECT_EQ(x, std::vector<float>(20, 0.0f));
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, LevelsKernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+ACCORDION_ON_EACH_TARGET(LevelsKernels);
 
 }  // namespace
 }  // namespace accordion::kernels

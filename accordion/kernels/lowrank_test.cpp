@@ -2,23 +2,17 @@
 #include "accordion/kernels/lowrank.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include "accordion/base/noise_testing.h"
+#include "accordion/kernels/targets_testing.h"
+
 namespace accordion::kernels {
 namespace {
-
-std::vector<float> noise(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(n);
-  for (float& value : values) value = normal(generator);
-  return values;
-}
 
 void expect_near(const std::vector<float>& fast, const std::vector<float>& slow, double scale, LowRank size) {
   ASSERT_EQ(fast.size(), slow.size());
@@ -27,11 +21,7 @@ void expect_near(const std::vector<float>& fast, const std::vector<float>& slow,
         << size.rows << " x " << size.columns << " rank " << size.rank << ", " << i;
 }
 
-class LowRankKernels : public ::testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+class LowRankKernels : public EachTarget {};
 
 void match(LowRank size) {
   const std::size_t n = size.rows * size.columns;
@@ -105,8 +95,7 @@ TEST_P(LowRankKernels, ExpandAlikeWhereverTheMatrixLies) {
   EXPECT_TRUE(std::equal(first.begin(), first.end(), second.begin() + 3));
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, LowRankKernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+ACCORDION_ON_EACH_TARGET(LowRankKernels);
 
 }  // namespace
 }  // namespace accordion::kernels

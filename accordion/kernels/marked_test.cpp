@@ -2,20 +2,18 @@
 #include "accordion/kernels/marked.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <random>
 #include <vector>
 
+#include "accordion/kernels/targets_testing.h"
+
 namespace accordion::kernels {
 namespace {
 
-class MarkedKernels : public ::testing::TestWithParam<std::int64_t> {
+class MarkedKernels : public EachTarget {
  protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-
   // Words without marks, with all and with some.
   void draw(std::size_t n) {
     std::normal_distribution<float> normal;
@@ -85,8 +83,7 @@ TEST_P(MarkedKernels, FindEveryValueThatIsNotFinite) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, MarkedKernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+ACCORDION_ON_EACH_TARGET(MarkedKernels);
 
 }  // namespace
 }  // namespace accordion::kernels

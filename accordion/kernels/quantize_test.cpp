@@ -2,7 +2,6 @@
 #include "accordion/kernels/quantize.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <random>
@@ -10,6 +9,7 @@
 
 #include "accordion/kernels/draws.h"
 #include "accordion/kernels/levels.h"
+#include "accordion/kernels/targets_testing.h"
 
 namespace accordion::kernels {
 namespace {
@@ -22,11 +22,7 @@ std::vector<float> noise(std::size_t n, float size = 1) {
   return values;
 }
 
-class QuantizeKernels : public ::testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+class QuantizeKernels : public EachTarget {};
 
 TEST_P(QuantizeKernels, MatchTheReference) {
   Draws draws;
@@ -93,8 +89,7 @@ TEST_P(QuantizeKernels, SeeWhatIsNotFinite) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, QuantizeKernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+ACCORDION_ON_EACH_TARGET(QuantizeKernels);
 
 }  // namespace
 }  // namespace accordion::kernels

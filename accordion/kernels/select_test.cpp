@@ -2,24 +2,17 @@
 #include "accordion/kernels/select.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 #include <vector>
+
+#include "accordion/base/noise_testing.h"
+#include "accordion/kernels/targets_testing.h"
 
 namespace accordion::kernels {
 namespace {
-
-std::vector<float> noise(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(n);
-  for (float& value : values) value = normal(generator) * std::exp(3 * normal(generator));
-  return values;
-}
 
 // What one sweep leaves behind; the outputs start one element into their vectors, so nothing may rely on
 // alignment.
@@ -50,15 +43,11 @@ void expect_same(const Result& fast, const Result& slow) {
   EXPECT_EQ(fast.values, slow.values);
 }
 
-class SelectKernels : public ::testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+class SelectKernels : public EachTarget {};
 
 TEST_P(SelectKernels, SweepsMatchTheReference) {
   for (std::size_t n : {0, 1, 3, 7, 8, 9, 17, 33, 1000, 1024, 4099}) {
-    const std::vector<float> x = noise(n + 1, 1), y = noise(n + 1, 2);
+    const std::vector<float> x = heavy_tailed(n + 1, 1, 3), y = heavy_tailed(n + 1, 2, 3);
     for (float low : {0.0f, 1.0f, 30.0f}) {
       for (std::size_t room : {n, n / 3}) {  // The second is often too small.
         for (bool both : {true, false}) {
@@ -86,7 +75,7 @@ TEST_P(SelectKernels, SweepsMatchTheReference) {
 TEST_P(SelectKernels, MomentumMatchesTheReference) {
   for (std::size_t n : {1, 9, 4099}) {
     // Whole numbers and a factor of a half, so that a fused multiplication rounds like two operations.
-    std::vector<float> g = noise(n, 1), u = noise(n, 2), v = noise(n, 3);
+    std::vector<float> g = heavy_tailed(n, 1, 3), u = heavy_tailed(n, 2, 3), v = heavy_tailed(n, 3, 3);
     for (auto* values : {&g, &u, &v})
       for (float& value : *values) value = std::round(std::clamp(value, -1000.0f, 1000.0f));
     for (bool nesterov : {false, true}) {
@@ -115,11 +104,10 @@ TEST_P(SelectKernels, SeeEveryNonFiniteEntry) {
   EXPECT_DOUBLE_EQ(sweep({huge}, 0, {}, {}).total, 41.0 * std::numeric_limits<float>::max());
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, SelectKernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+ACCORDION_ON_EACH_TARGET(SelectKernels);
 
 TEST(KthLargest, IsWhatSortingGives) {
-  std::vector<float> x = noise(3000, 5);
+  std::vector<float> x = heavy_tailed(3000, 5, 3);
   for (std::size_t i = 0; i < 900; ++i)
     x[i] = i % 3 == 0 ? 0.0f : i % 3 == 1 ? -1.0f : 1e-40f;  // Ties, denormals.
   std::vector<Magnitude> sorted;

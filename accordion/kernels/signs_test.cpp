@@ -2,32 +2,22 @@
 #include "accordion/kernels/signs.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <random>
 #include <vector>
 
+#include "accordion/base/noise_testing.h"
+#include "accordion/kernels/targets_testing.h"
+
 namespace accordion::kernels {
 namespace {
 
-std::vector<float> noise(std::size_t n, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(n);
-  for (float& value : values) value = normal(generator) * std::exp(3 * normal(generator));
-  return values;
-}
-
-class SignKernels : public ::testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
+class SignKernels : public EachTarget {};
 
 TEST_P(SignKernels, MatchTheReference) {
   for (std::size_t n : {0, 1, 7, 8, 31, 32, 33, 63, 64, 65, 1000}) {
-    std::vector<float> g = noise(n + 1, 1), e = noise(n + 1, 2);
+    std::vector<float> g = heavy_tailed(n + 1, 1, 3), e = heavy_tailed(n + 1, 2, 3);
     if (n > 7) g[3] = e[3] = 0, g[4] = e[4] = -0.0f;
     const std::span<const float> gradient = std::span(g).subspan(1), residual = std::span(e).subspan(1);
     for (const auto& memory : {residual, std::span<const float>()}) {
@@ -52,7 +42,7 @@ TEST_P(SignKernels, MatchTheReference) {
 // Large ones are written past the caches, which needs aligned addresses.
 TEST_P(SignKernels, SubtractFromLargeOnes) {
   const std::size_t n = (std::size_t{1} << 18) + 77;
-  const std::vector<float> gradient = noise(n, 1), residual = noise(n, 2);
+  const std::vector<float> gradient = heavy_tailed(n, 1, 3), residual = heavy_tailed(n, 2, 3);
   std::vector<float> next(n + 4, 9), expected(n + 4, 9);
   for (std::size_t first : {0, 1, 3}) {
     subtract_signs(gradient, residual, 0.7f, std::span(next).subspan(first, n));
@@ -95,8 +85,7 @@ TEST_P(SignKernels, SeeWhatIsNotFiniteAndWhatIsZero) {
   EXPECT_EQ(words, (std::vector<std::uint32_t>{~0u, 0x1ff}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, SignKernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+ACCORDION_ON_EACH_TARGET(SignKernels);
 
 }  // namespace
 }  // namespace accordion::kernels
