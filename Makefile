@@ -34,8 +34,8 @@ build: setup
 	@cmake --build build --target accordion -j $(JOBS)
 
 demo: build
-	@echo "== training a small CNN on Fashion-MNIST with 4 workers"
-	@build/accordion train --recipe recipes/demo.toml --workers 4
+	@echo "== comparing mild and strong compression with Accordion: a small CNN on Fashion-MNIST, 4 workers"
+	@build/accordion compare --recipe recipes/demo.toml
 
 test: setup-test
 	@echo "== configuring"

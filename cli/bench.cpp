@@ -13,6 +13,7 @@
 #include "accordion/models/zoo.h"
 #include "bench/codec_peer.h"
 #include "bench/codec_table.h"
+#include "bench/control.h"
 #include "bench/crew.h"
 #include "bench/ddp.h"
 #include "bench/ddp_worker.h"
@@ -139,6 +140,23 @@ int bench_codecs(const CodecBenchOptions& options, char** argv) {
   return 0;
 }
 
+int bench_control(const bench::ControlBenchOptions& options, bool json, char** argv) {
+  check_name("bench control", "model", options.model, one_of(model_names()));
+  ensure_settings(1, argv);
+  const bench::ControlTiming timing = bench::time_control(options);
+  if (json) {
+    std::cout << to_json(options, timing).dump(2) << "\n";
+    return 0;
+  }
+  std::printf(
+      "%s, %zu parameters, %d samples a step, one thread: a step takes %.1f ms.\n"
+      "Accordion adds %.2f ms to each for watching its gradients and %.2f ms to each of %d steps' end for\n"
+      "deciding: %.2f %% of a step (goal: below 1 %%).\n",
+      options.model.c_str(), timing.parameters, options.batch, timing.step_ms, timing.watch_ms,
+      timing.decide_ms, timing.steps_per_epoch, 100 * timing.share());
+  return 0;
+}
+
 }  // namespace
 
 Run add_bench(CLI::App& verb, char** argv) {
@@ -176,6 +194,22 @@ Run add_bench(CLI::App& verb, char** argv) {
   codecs->add_option("--python", codec_options->python, "Interpreter with torch.")->capture_default_str();
   codecs->add_flag("--json", codec_options->json, "One JSON array on standard output.");
 
+  CLI::App* control = verb.add_subcommand("control", "What adaptive control adds to a step.");
+  auto control_options = std::make_shared<bench::ControlBenchOptions>();
+  auto control_json = std::make_shared<bool>(false);
+  control->add_option("--model", control_options->model, "Model.")->capture_default_str();
+  control->add_option("--batch", control_options->batch, "Samples in a step.")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  control
+      ->add_option("--steps-per-epoch", control_options->steps_per_epoch, "Over which a decision is spread.")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  control->add_option("--repetitions", control_options->repetitions, "Of which the middle one counts.")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  control->add_flag("--json", *control_json, "One JSON object on standard output.");
+
   CLI::App* worker = verb.add_subcommand("ddp-worker", "")->group("");
   worker->add_option("--model", worker_options->model)->required();
   worker->add_option("--batch", worker_options->batch)->required();
@@ -183,8 +217,10 @@ Run add_bench(CLI::App& verb, char** argv) {
   worker->add_option("--size", worker_options->size)->required();
   worker->add_option("--classes", worker_options->classes)->required();
 
-  return [codecs, worker, codec_options, ddp_options, worker_options, argv] {
+  return [codecs, control, worker, codec_options, control_options, control_json, ddp_options, worker_options,
+          argv] {
     if (codecs->parsed()) return bench_codecs(*codec_options, argv);
+    if (control->parsed()) return bench_control(*control_options, *control_json, argv);
     return worker->parsed() ? bench_ddp_worker(*worker_options) : bench_ddp(*ddp_options);
   };
 }

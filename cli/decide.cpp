@@ -3,7 +3,8 @@
 #include <iostream>
 
 #include "accordion/adapt/control.h"
-#include "accordion/log/norms.h"
+#include "accordion/log/windows.h"
+#include "accordion/train/replay.h"
 #include "cli/fields.h"
 #include "cli/verbs.h"
 
@@ -16,51 +17,123 @@ struct DecideArguments {
   bool json = false;
 };
 
-RecordedNorms read_norms(const DecideArguments& arguments) {
+std::vector<RecordedWindow> read_windows(const DecideArguments& arguments) {
   if (arguments.folder.empty() == arguments.csv.empty())
     throw UsageError("decide: expected a run folder, or --csv FILE with columns epoch,layer,norm,lr");
-  return arguments.csv.empty() ? read_run_norms(arguments.folder) : read_csv_norms(arguments.csv);
+  return arguments.csv.empty() ? read_run_windows(arguments.folder) : read_csv_windows(arguments.csv);
 }
 
-// The decision in force during each epoch.
-std::vector<Decision> replay(const RecordedNorms& recorded, Controller& controller) {
+// What the controller was shown, or would have been.
+class Shown {
+ public:
+  Shown(const RecordedWindow& window, double next_lr, const Needs& needs, std::size_t levels)
+      : window_(window), next_lr_(next_lr) {
+    for (const LayerRecord& layer : window.layers) {
+      norms_.push_back(layer.norm);
+      if (needs.squares && !layer.squares) lacks("squared norms of single steps", "adaqs");
+      squares_.push_back(layer.squares.value_or(0));
+      const std::size_t tried = layer.level_errors.size();
+      any_trial_ = any_trial_ || tried > 0;
+      if (needs.trials && tried > 0 && tried != levels)
+        throw UsageError("decide: the run recorded the errors of " + std::to_string(tried) +
+                         " levels, expected as many as are given now, " + std::to_string(levels));
+      std::vector<Trial>& trials = trials_.emplace_back();
+      for (std::size_t i = 0; i < tried; ++i)
+        trials.push_back({layer.level_errors[i], i < layer.level_bytes.size() ? layer.level_bytes[i] : 0});
+    }
+    if (needs.trials && !any_trial_) lacks("the errors of its levels", "lgreco or auto");
+  }
+
+  Observation observation() const {
+    return {.window = window_.window,
+            .lr = window_.lr,
+            .next_lr = next_lr_,
+            .norms = norms_,
+            .steps = window_.steps,
+            .squares = squares_,
+            .trials = trials_};
+  }
+
+ private:
+  [[noreturn]] static void lacks(const std::string& what, const std::string& who) {
+    throw UsageError("decide: the controller needs more than norms: " + what +
+                     ", expected the folder of a run that recorded them (train --controller " + who + ")");
+  }
+
+  const RecordedWindow& window_;
+  double next_lr_;
+  bool any_trial_ = false;
+  std::vector<double> norms_, squares_;
+  std::vector<std::vector<Trial>> trials_;
+};
+
+// The decision in force during each window.
+std::vector<Decision> replay(const std::vector<RecordedWindow>& windows, Controller& controller,
+                             std::size_t levels) {
   std::vector<Decision> decisions = {controller.first()};
-  for (std::size_t e = 0; e + 1 < recorded.epochs.size(); ++e) {
-    const RecordedNorms::Epoch& epoch = recorded.epochs[e];
-    decisions.push_back(controller.decide({epoch.epoch, epoch.lr, recorded.epochs[e + 1].lr, epoch.norms}));
+  for (std::size_t w = 0; w < windows.size(); ++w) {
+    const bool last = w + 1 == windows.size();
+    const Shown shown(windows[w], windows[last ? w : w + 1].lr, controller.needs(), levels);
+    if (!last) decisions.push_back(controller.decide(shown.observation()));
   }
   return decisions;
 }
 
+std::size_t parameters(const std::vector<LayerRecord>& layers) {
+  std::int64_t count = 0;
+  for (const LayerRecord& layer : layers) count += layer.elements;
+  return static_cast<std::size_t>(count);
+}
+
 int decide(const DecideArguments& arguments) {
-  check("decide", arguments.control);
-  const std::vector<CodecOptions> levels = control_levels("decide", arguments.control);
-  const RecordedNorms recorded = read_norms(arguments);
-  const auto controller = make_controller(arguments.control, recorded.layers.size());
-  const std::vector<Decision> decisions = replay(recorded, *controller);
+  check_control("decide", arguments.control);
+  const std::vector<RecordedWindow> windows = read_windows(arguments);
+  const std::vector<LayerRecord>& layers = windows[0].layers;
+  const std::vector<CodecOptions> levels = control_levels("decide", arguments.control, parameters(layers));
+  const auto controller = make_controller(arguments.control, layers.size(), static_cast<int>(levels.size()));
+  const std::vector<Decision> decisions = replay(windows, *controller, levels.size());
 
   Json rows = Json::array();
   std::size_t width = 5;
-  for (const std::string& layer : recorded.layers) width = std::max(width, layer.size());
+  for (const LayerRecord& layer : layers) width = std::max(width, layer.name.size());
+  const bool batches = arguments.control.controls_batch();
   if (!arguments.json)
     std::printf("%5s  %-*s %5s  %-24s %s\n", "epoch", static_cast<int>(width), "layer", "level", "codec",
                 "reason");
-  for (std::size_t e = 0; e < decisions.size(); ++e)
-    for (std::size_t i = 0; i < recorded.layers.size(); ++i) {
-      const int level = decisions[e].levels[i];
+  for (std::size_t e = 0; e < decisions.size(); ++e) {
+    const Decision& decision = decisions[e];
+    if (batches && !arguments.json)
+      std::printf("%5zu  batch %lld: %s\n", e, static_cast<long long>(decision.batch),
+                  decision.batch_reason.c_str());
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const int level = decision.levels[i];
       const std::string codec = codec_text(levels[static_cast<std::size_t>(level)]);
-      if (arguments.json)
-        rows.push_back({{"epoch", e},
-                        {"layer", recorded.layers[i]},
-                        {"level", level},
-                        {"codec", codec},
-                        {"reason", decisions[e].reasons[i]}});
-      else
-        std::printf("%5zu  %-*s %5d  %-24s %s\n", e, static_cast<int>(width), recorded.layers[i].c_str(),
-                    level, codec.c_str(), decisions[e].reasons[i].c_str());
+      if (!arguments.json) {
+        std::printf("%5zu  %-*s %5d  %-24s %s\n", e, static_cast<int>(width), layers[i].name.c_str(), level,
+                    codec.c_str(), decision.reasons[i].c_str());
+        continue;
+      }
+      rows.push_back({{"epoch", e},
+                      {"layer", layers[i].name},
+                      {"level", level},
+                      {"codec", codec},
+                      {"reason", decision.reasons[i]}});
+      if (!batches) continue;
+      rows.back()["batch"] = decision.batch;
+      rows.back()["batch_reason"] = decision.batch_reason;
     }
+  }
   if (arguments.json) std::cout << rows.dump(2) << "\n";
   return 0;
+}
+
+// A run folder alone is decided again as the run was; any option of a controller starts afresh.
+void take_options_of_run(const CLI::App& verb, DecideArguments& arguments) {
+  bool given = arguments.folder.empty();
+  arguments.control.fields([&](std::string_view name, auto&&...) {
+    given = given || verb.get_option("--" + std::string(name))->count() > 0;
+  });
+  if (!given) arguments.control = replayed_options(arguments.folder);
 }
 
 }  // namespace
@@ -71,7 +144,10 @@ Run add_decide(CLI::App& verb) {
   verb.add_option("folder", arguments->folder, "Run folder.");
   verb.add_option("--csv", arguments->csv, "Table with columns epoch,layer,norm,lr instead of a run folder.");
   verb.add_flag("--json", arguments->json, "One JSON array on standard output.");
-  return [arguments] { return decide(*arguments); };
+  return [arguments, &verb] {
+    take_options_of_run(verb, *arguments);
+    return decide(*arguments);
+  };
 }
 
 }  // namespace accordion::cli

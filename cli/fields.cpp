@@ -1,5 +1,6 @@
 #include "cli/fields.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -59,27 +60,53 @@ bool parse_line_value(std::string_view text, std::string& value) {
   return text.empty() || text[0] == '#';
 }
 
+// The name of a line `[name]` or `["any name"]`. False for what is neither.
+bool parse_section_name(std::string_view line, std::string& name) {
+  constexpr std::string_view kBare = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  line = trimmed(line.substr(1));
+  if (line.starts_with('"') || line.starts_with('\'')) {
+    if (!take_value(line, name)) return false;
+  } else {
+    name = line.substr(0, std::min(line.size(), line.find_first_not_of(kBare)));
+    line.remove_prefix(name.size());
+  }
+  line = trimmed(line);
+  if (!line.starts_with(']')) return false;
+  line = trimmed(line.substr(1));
+  const bool printable = std::none_of(name.begin(), name.end(), [](char c) { return c >= 0 && c < ' '; });
+  return !name.empty() && printable && (line.empty() || line[0] == '#');
+}
+
 }  // namespace
 
-void read_recipe(const std::string& path,
-                 const std::function<void(const std::string& name, const std::string& text)>& set) {
+std::vector<RecipeSection> read_recipe(const std::string& path) {
   std::ifstream file(path);
   if (!file || std::filesystem::is_directory(path))
     throw UsageError("--recipe " + path + ": cannot be read, expected a TOML file");
-  std::set<std::string> seen;
+  std::vector<RecipeSection> sections = {{.name = "", .where = path, .entries = {}}};
+  std::set<std::string> section_names, entry_names;
   int number = 0;
   for (std::string text; std::getline(file, text);) {
-    const std::string where = path + ":" + std::to_string(++number) + ": ";
+    const std::string where = path + ":" + std::to_string(++number);
     const std::string_view line = trimmed(text);
     if (line.empty() || line[0] == '#') continue;
+    std::string name, value;
+    if (line[0] == '[') {
+      if (!parse_section_name(line, name))
+        throw UsageError(where + ": " + std::string(line) + ", expected `[name]` or `[\"any name\"]`");
+      if (!section_names.insert(name).second) throw UsageError(where + ": [" + name + "] is given twice");
+      sections.push_back({.name = name, .where = where, .entries = {}});
+      entry_names.clear();
+      continue;
+    }
     const std::size_t equals = line.find('=');
-    const std::string name(trimmed(line.substr(0, equals)));
-    std::string value;
+    name = trimmed(line.substr(0, equals));
     if (equals == std::string_view::npos || !parse_line_value(trimmed(line.substr(equals + 1)), value))
-      throw UsageError(where + std::string(line) + ", expected `option = value`");
-    if (!seen.insert(json_key(name)).second) throw UsageError(where + name + " is given twice");
-    set(name, value);
+      throw UsageError(where + ": " + std::string(line) + ", expected `option = value`");
+    if (!entry_names.insert(json_key(name)).second) throw UsageError(where + ": " + name + " is given twice");
+    sections.back().entries.push_back({.name = name, .text = value, .where = where});
   }
+  return sections;
 }
 
 std::string recipe_argument(int argc, char** argv) {

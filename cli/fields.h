@@ -41,28 +41,47 @@ void add_fields(CLI::App& app, const std::string& owner, Options& options) {
   });
 }
 
-// Calls set(name, text) for every `name = value` of the file. Errors name the file.
-void read_recipe(const std::string& path,
-                 const std::function<void(const std::string& name, const std::string& text)>& set);
+// One `name = value` of a recipe; `where` is "demo.toml:3".
+struct RecipeEntry {
+  std::string name, text, where;
+};
 
-// Sets the fields of one or more option structs from a recipe; a name that none of them has is an error.
+// The lines below a `[name]`, or, without a name, those before the first one.
+struct RecipeSection {
+  std::string name, where;
+  std::vector<RecipeEntry> entries;
+};
+
+// The first section is the one without a name. Errors name file and line.
+std::vector<RecipeSection> read_recipe(const std::string& path);
+
+// Sets the field of that name in one or more option structs; a name that none of them has is an error.
+template <class... Options>
+void set_field(const RecipeEntry& entry, Options&... options) {
+  bool known = false;
+  std::vector<std::string> names;
+  const auto set = [&](auto& each) {
+    each.fields([&](std::string_view field, auto& value, std::string_view, const Allowed& allowed = {}) {
+      names.emplace_back(field);
+      if (json_key(field) != json_key(entry.name)) return;
+      known = true;
+      parse_value(entry.where, field, entry.text, value);
+      check_field(entry.where, field, value, allowed);
+    });
+  };
+  (set(options), ...);
+  if (!known) throw UsageError(entry.where + ": " + unknown_name("option", entry.name, names));
+}
+
+// The recipe of one run: it has no sections.
 template <class... Options>
 void apply_recipe(const std::string& path, Options&... options) {
-  read_recipe(path, [&](const std::string& name, const std::string& text) {
-    bool known = false;
-    std::vector<std::string> names;
-    const auto apply = [&](auto& each) {
-      each.fields([&](std::string_view field, auto& value, std::string_view, const Allowed& allowed = {}) {
-        names.emplace_back(field);
-        if (json_key(field) != json_key(name)) return;
-        known = true;
-        parse_value(path, field, text, value);
-        check_field(path, field, value, allowed);
-      });
-    };
-    (apply(options), ...);
-    if (!known) throw UsageError(path + ": " + unknown_name("option", name, names));
-  });
+  const std::vector<RecipeSection> sections = read_recipe(path);
+  if (sections.size() > 1)
+    throw UsageError(sections[1].where + ": [" + sections[1].name +
+                     "] begins a setting of a comparison, expected the options of one run; "
+                     "`accordion compare --recipe` takes this file");
+  for (const RecipeEntry& entry : sections[0].entries) set_field(entry, options...);
 }
 
 // The recipe that apply_recipe reads back.

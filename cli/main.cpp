@@ -62,6 +62,8 @@ int main(int argc, char** argv) {
   try {
     add("train", "Train a model with one or more workers.",
         [&](CLI::App& verb) { return accordion::cli::add_train(verb, argc, argv); });
+    add("compare", "Train several settings with several seeds, and print one table of them.",
+        [](CLI::App& verb) { return accordion::cli::add_compare(verb); });
     add("decide", "Replay recorded norms through a controller: each layer's level, and why.",
         [](CLI::App& verb) { return accordion::cli::add_decide(verb); });
     add("models", "List the models.", [](CLI::App& verb) { return accordion::cli::add_models(verb); });

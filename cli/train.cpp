@@ -8,48 +8,19 @@
 #include <filesystem>
 #include <iostream>
 
-#include "accordion/base/names.h"
 #include "accordion/data/dataset.h"
 #include "accordion/launch/free_port.h"
 #include "accordion/launch/place.h"
 #include "accordion/launch/settings.h"
 #include "accordion/launch/supervise.h"
 #include "accordion/log/progress.h"
-#include "accordion/models/zoo.h"
-#include "accordion/train/options.h"
 #include "accordion/train/run.h"
 #include "cli/fields.h"
+#include "cli/run_options.h"
 #include "cli/verbs.h"
 
 namespace accordion::cli {
 namespace {
-
-// Where and how to run: nothing here changes the result.
-struct LaunchOptions {
-  int workers = 1;
-  int threads = 0;
-  int port = 0;
-  double timeout = 300;
-  std::string interface;
-  std::string data_dir;
-  std::string out;
-  bool overwrite = false;
-  bool quiet = false;
-
-  void fields(auto&& field) {
-    field("workers", workers, "Ranks to start on this machine.", at_least(1).up_to(1024));
-    field("threads", threads, "Threads per rank; 0 for its share of the cores.", at_least(0).up_to(1024));
-    field("port", port, "TCP port at which ranks started here meet; 0 for a free one.",
-          at_least(0).up_to(65535));
-    field("timeout", timeout, "Seconds to wait for a peer.", at_least(0.001).up_to(1e7));
-    field("interface", interface,
-          "Network interface of the gradients; empty for the one that reaches the first rank.");
-    field("data-dir", data_dir, "Folder of the data set; empty for the usual places.");
-    field("out", out, "Run folder; empty for a new one under runs/.");
-    field("overwrite", overwrite, "Replace the run that the run folder holds.");
-    field("quiet", quiet, "Print nothing but errors.");
-  }
-};
 
 struct TrainArguments {
   TrainOptions train;
@@ -73,17 +44,6 @@ void catch_stop_signals() {
   action.sa_handler = note_signal;
   action.sa_flags = SA_RESETHAND;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
-}
-
-std::filesystem::path data_root() {
-  return default_data_root(std::getenv("ACCORDION_DATA"), std::getenv("HOME"));
-}
-
-// What can be told before any rank starts is told once, not once a rank.
-void check_arguments(const TrainArguments& arguments) {
-  check_train_options(arguments.train);
-  check_name("train", "model", arguments.train.model, one_of(model_names()));
-  check_name("train", "data", arguments.train.data, one_of(dataset_names()));
 }
 
 bool locale_is_utf8() {
@@ -124,6 +84,9 @@ void print_outcome(const TrainArguments& arguments, const RunOutcome& outcome) {
                 100 * outcome.last->test_accuracy.value_or(0), summary["epochs"].get<int>(),
                 duration_text(summary["seconds"].get<double>()).c_str(),
                 bytes_text(summary["wire_bytes"].get<std::uint64_t>()).c_str());
+  if (const auto detectors = summary.find("detectors"); detectors != summary.end())
+    std::printf("The Hessian's largest eigenvalue and the gradient norm agree at %d of %d detections.\n",
+                (*detectors)["agreements"].get<int>(), (*detectors)["comparisons"].get<int>());
   std::fflush(stdout);
   std::cout << "Run folder: " << outcome.folder.string()
             << " (config.json, epochs.jsonl, summary.json, checkpoints/)" << std::endl;
@@ -164,6 +127,7 @@ int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
 // This process starts the ranks.
 int launch_ranks(const TrainArguments& arguments, int argc, char** argv) {
   const LaunchOptions& launch = arguments.launch;
+  check_batches(arguments.train, launch.workers);
   // Names the missing data set once, before ranks start.
   find_dataset(arguments.train.data, launch.data_dir, data_root());
   const int threads =
@@ -206,7 +170,7 @@ Run add_train(CLI::App& verb, int argc, char** argv) {
       apply_recipe(recipe, arguments->train, arguments->launch);
 
   return [arguments, argc, argv] {
-    check_arguments(*arguments);
+    check_run_options(arguments->train);
     const auto place = place_from_environment(::getenv);
     if (arguments->print_config) {
       std::cout << recipe_text(arguments->train) << recipe_text(arguments->launch);

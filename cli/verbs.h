@@ -11,6 +11,7 @@ using Run = std::function<int()>;
 
 // `argv` is the program's own, for verbs that start the program again.
 Run add_train(CLI::App& verb, int argc, char** argv);
+Run add_compare(CLI::App& verb);
 Run add_decide(CLI::App& verb);
 Run add_data(CLI::App& verb);
 Run add_models(CLI::App& verb);

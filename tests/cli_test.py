@@ -16,7 +16,7 @@ class Refusals(ProgramTest):
 
     def test_typos_are_met_with_the_nearest_name(self):
         cases = {
-            ("trian",): 'accordion: unknown verb "trian"; did you mean "train"? There are: train, decide, models, data, bench',
+            ("trian",): 'accordion: unknown verb "trian"; did you mean "train"? There are: train, compare, decide, models, data, bench',
             ("train", "--epoch", "3"): "accordion: unknown option --epoch; did you mean --epochs? See accordion train --help",
             ("train", "--model", "resnet81"):
                 'accordion: train: unknown model "resnet81"; did you mean "resnet18"? There are: cnn, resnet18, resnet20',
@@ -100,14 +100,17 @@ class Recipes(ProgramTest):
         recipe = self.folder / "a.toml"
         recipe.write_text("epoch = 7\n")
         _, err = self.run_program("train", "--recipe", recipe, status=2)
-        self.assertIn(f'{recipe}: unknown option "epoch"; did you mean "epochs"?', err)
+        self.assertIn(f'{recipe}:1: unknown option "epoch"; did you mean "epochs"?', err)
         recipe.write_text("epochs = -1\n")
         _, err = self.run_program("train", "--recipe", recipe, status=2)
-        self.assertIn(f"{recipe}: epochs=-1, expected at least 1", err)
+        self.assertIn(f"{recipe}:1: epochs=-1, expected at least 1", err)
         for text in ("epochs", "epochs = ", 'out = "open', "milestones = [1, 2", "epochs = 3 4", "[section]"):
             recipe.write_text("seed = 1\n" + text + "\n")
             _, err = self.run_program("train", "--recipe", recipe, status=2)
             self.assertIn(f"{recipe}:2: ", err)
+        recipe.write_text("seed = 1\n[mild]\nseed = 2\n")
+        _, err = self.run_program("train", "--recipe", recipe, status=2)
+        self.assertIn(f"{recipe}:2: [mild] begins a setting of a comparison", err)
         recipe.write_text("seed = 1\nseed = 2\n")
         _, err = self.run_program("train", "--recipe", recipe, status=2)
         self.assertIn(f"{recipe}:2: seed is given twice", err)

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "accordion/adapt/controller.h"
+#include "accordion/adapt/controllers.h"
 
 namespace accordion {
 namespace {

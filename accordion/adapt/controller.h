@@ -1,65 +1,56 @@
-// A controller looks at what an epoch left behind and chooses every layer's level for the next one. It is a
-// pure function of what it has been shown: the same observations give the same decisions, wherever it runs.
+// A controller looks at what a window of training left behind and chooses every layer's level, or the batch
+// size, for the next one. It is a pure function of what it has been shown: the same observations give the
+// same decisions, wherever it runs. A run that goes on after a stop shows it the record.
 //
 // A level is an index into the run's list of codec settings, 0 the mildest. Controllers never learn what a
 // setting is.
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "accordion/compress/trial.h"
+
 namespace accordion {
 
-// The end of an epoch. Epochs count from 0.
+// The end of a window: of an epoch, unless the run watches shorter ones.
 struct Observation {
-  int epoch = 0;
-  double lr = 0, next_lr = 0;     // In this epoch and in the next.
-  std::span<const double> norms;  // Of each layer: the norm of the epoch's summed gradient.
+  int window = 0;              // Counts from 0.
+  double lr = 0, next_lr = 0;  // Of the schedule, where this window begins and where the next one does.
+  std::span<const double> norms = {};  // Of each layer: the norm of the window's summed gradient.
+  std::int64_t steps = 1;              // That were summed.
+
+  // Only for controllers that ask for them.
+  std::span<const double> squares = {};             // Of each layer: the sum of each step's squared norm.
+  std::span<const std::vector<Trial>> trials = {};  // Of each layer that can be compressed: one a level.
 };
 
-// For the next epoch: one level and one reason a layer.
+// For the next window.
 struct Decision {
-  std::vector<int> levels;
-  std::vector<std::string> reasons;
+  std::vector<int> levels = {};           // One a layer,
+  std::vector<std::string> reasons = {};  // and why.
+  std::int64_t batch = 0;                 // Samples in a step of all ranks; 0: as the run's options have it.
+  std::string batch_reason = {};
+};
+
+// What a controller must be shown beside norms.
+struct Needs {
+  bool squares = false, trials = false;
 };
 
 class Controller {
  public:
   virtual ~Controller() = default;
 
-  // Before the first epoch.
+  virtual Needs needs() const { return {}; }
+
+  // Before the first window.
   virtual Decision first() = 0;
 
-  // Called once for each epoch, in order.
-  virtual Decision decide(const Observation& observation) = 0;
+  // Called once for each window, in order.
+  virtual Decision decide(const Observation& seen) = 0;
 };
-
-// One level for the whole run: the mildest, which is then the only one.
-std::unique_ptr<Controller> make_static(std::size_t layers);
-
-// The mildest level while a layer's gradient norm changes fast (a critical learning regime) and after the
-// learning rate falls, the strongest elsewhere. (Agarwal et al., "Accordion: Adaptive Gradient Communication
-// via Critical Learning Regime Identification", 2021.)
-struct AccordionRule {
-  int interval = 10;       // Epochs between detections.
-  double threshold = 0.5;  // Relative change of the norm that is critical.
-  double min_decay = 1.5;  // A rate that falls by more than this factor turns all layers mild.
-  bool published = false;  // Any fall of the rate does, and only until the next detection.
-};
-std::unique_ptr<Controller> make_accordion(const AccordionRule& rule, std::size_t layers, int levels);
-
-// Levels written down beforehand.
-struct Interval {
-  int begin, end;  // Epochs, the last one not included.
-  int level;
-};
-struct Schedule {
-  std::vector<Interval> intervals;  // The first that holds an epoch counts,
-  int otherwise;                    // and where none does, this.
-  std::string name = "written schedule";
-};
-std::unique_ptr<Controller> make_schedule(const Schedule& schedule, std::size_t layers);
 
 }  // namespace accordion

@@ -1,4 +1,4 @@
-#include "accordion/adapt/controller.h"
+#include "accordion/adapt/controllers.h"
 
 namespace accordion {
 namespace {
@@ -8,16 +8,17 @@ class Scheduled final : public Controller {
   Scheduled(const Schedule& schedule, std::size_t layers) : schedule_(schedule), layers_(layers) {}
 
   Decision first() override { return at(0); }
-  Decision decide(const Observation& seen) override { return at(seen.epoch + 1); }
+  Decision decide(const Observation& seen) override { return at(seen.window + 1); }
 
  private:
-  Decision at(int epoch) const {
+  Decision at(int window) const {
     int level = schedule_.otherwise;
     std::string reason = schedule_.name;
     for (const Interval& interval : schedule_.intervals)
-      if (epoch >= interval.begin && epoch < interval.end) {
+      if (window >= interval.begin && window < interval.end) {
         level = interval.level;
-        reason += ": epochs " + std::to_string(interval.begin) + " to " + std::to_string(interval.end - 1);
+        reason += ": " + schedule_.unit + "s " + std::to_string(interval.begin) + " to " +
+                  std::to_string(interval.end - 1);
         break;
       }
     return {std::vector<int>(layers_, level), std::vector<std::string>(layers_, reason)};

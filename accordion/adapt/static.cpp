@@ -1,4 +1,4 @@
-#include "accordion/adapt/controller.h"
+#include "accordion/adapt/controllers.h"
 
 namespace accordion {
 namespace {

@@ -15,13 +15,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "accordion/compress/lapack.h"
 #include "accordion/kernels/dense.h"
 #include "accordion/kernels/lowrank.h"
-
-// LAPACK: singular values and vectors by divide and conquer. Matrices are stored by columns.
-extern "C" void sgesdd_(const char* job, const int* m, const int* n, float* a, const int* lda, float* s,
-                        float* u, const int* ldu, float* vt, const int* ldvt, float* work, const int* lwork,
-                        int* iwork, int* info, std::size_t job_length);
 
 namespace accordion {
 namespace {

@@ -39,10 +39,10 @@ std::vector<TensorInfo> describe(torch::nn::Module& module) {
   return tensors;
 }
 
-// Only the rank that decides needs norms.
+// Only the rank that decides watches.
 ExchangeOptions on_rank(const DdpOptions& options, int rank) {
   ExchangeOptions exchange = options.exchange;
-  exchange.track_norms = exchange.track_norms && rank == 0;
+  if (rank != 0) exchange.track = {};
   exchange.watch_dense = exchange.watch_dense || options.communication.on_non_finite != NonFinite::kPropagate;
   return exchange;
 }

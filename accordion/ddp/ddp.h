@@ -87,6 +87,7 @@ class DataParallel {
   // Its tensors, in its order.
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }
   EpochStats take_epoch_stats() { return exchange_.take_epoch_stats(); }
+  WindowStats take_window() { return exchange_.take_window(); }
   Overlap take_overlap() { return thread_.take_overlap(); }
 
  protected:

@@ -188,7 +188,7 @@ std::pair<std::vector<Tensor>, std::vector<double>> train(DdpOptions options, in
   std::vector<Net> nets;
   for (int rank = 0; rank < ranks; ++rank) nets.push_back(make_net(5, torch::kFloat));
   std::vector<double> norms;
-  options.exchange.track_norms = true;
+  options.exchange.track.norms = true;
   run_ranks(ranks, [&](Group& group) {
     Net net = nets[static_cast<std::size_t>(group.rank())];
     DistributedDataParallel ddp(net, group, options);
@@ -200,7 +200,7 @@ std::pair<std::vector<Tensor>, std::vector<double>> train(DdpOptions options, in
           loss_of(ddp.forward(problem.images.narrow(0, begin, 8)), problem.labels.narrow(0, begin, 8)));
       optimizer.step();
     }
-    if (group.rank() == 0) norms = ddp.take_epoch_stats().norms;
+    if (group.rank() == 0) norms = ddp.take_window().norms;
   });
   for (int rank = 1; rank < ranks; ++rank)
     for (std::size_t i = 0; i < nets[0]->parameters().size(); ++i)

@@ -16,15 +16,20 @@
 
 namespace accordion {
 
+std::vector<Layer> Exchange::make_layers(std::vector<TensorInfo> tensors, bool published) {
+  std::vector<Layer> layers;
+  for (TensorInfo& tensor : tensors) layers.emplace_back(std::move(tensor), published);
+  return layers;
+}
+
 Exchange::Exchange(Communicator& gradients, std::vector<TensorInfo> tensors, ExchangeOptions options)
-    : gradients_(gradients), options_(std::move(options)) {
+    : gradients_(gradients),
+      options_(std::move(options)),
+      layers_(make_layers(std::move(tensors), options_.published)),
+      watch_(options_.track, layers_) {
   if (options_.published) {
     options_.routing.paper = true;
     for (CodecOptions& level : options_.levels) level = as_published(level);
-  }
-  for (TensorInfo& tensor : tensors) {
-    if (options_.track_norms) sums_.emplace_back(tensor.shape.count());
-    layers_.emplace_back(std::move(tensor), options_.published);
   }
   set_levels(std::vector<int>(layers_.size(), 0));
 }
@@ -66,14 +71,22 @@ Context Exchange::context(int tensor, int piece) const {
   return {options_.seed, step_, epoch_, tensor, gradients_.rank(), gradients_.size(), piece};
 }
 
-void Exchange::mean(std::span<float> bucket, std::span<const Slice> slices) {
-  if (!sums_.empty() && weight_ != 0)
-    for (const Slice& slice : slices) {
-      const auto gradient = bucket.subspan(slice.offset, slice.count);
-      // Where training goes on after a step that is not finite, its norms must not be lost to it.
+// Whose gradients are watched: this rank's own, before anything is done to them, or what all ranks decoded.
+template <class T>
+void Exchange::watch(std::span<T> bucket, std::span<const Slice> slices, bool aggregated) {
+  const Tracking& track = watch_.tracking();
+  if (!track.norms || track.aggregated != aggregated || (!aggregated && weight_ == 0)) return;
+  for (const Slice& slice : slices) {
+    const std::span<const T> gradient = bucket.subspan(slice.offset, slice.count);
+    // Where training goes on after a step that is not finite, its norms must not be lost to it.
+    if constexpr (std::is_same_v<T, float>)
       if (options_.watch_dense && !std::isfinite(kernels::sum_of_squares(gradient))) continue;
-      kernels::add(gradient, sums_[static_cast<std::size_t>(slice.tensor)]);
-    }
+    watch_.add(slice.tensor, gradient);
+  }
+}
+
+void Exchange::mean(std::span<float> bucket, std::span<const Slice> slices) {
+  watch(bucket, slices, false);
   if (weight_ != 1) kernels::scale(bucket, static_cast<float>(weight_));
   for (const Slice& slice : slices)
     if (Layer& layer = layers_[static_cast<std::size_t>(slice.tensor)]; !layer.keeps_residual())
@@ -85,16 +98,15 @@ void Exchange::mean(std::span<float> bucket, std::span<const Slice> slices) {
     if (Compressor* codec = layers_[static_cast<std::size_t>(slice.tensor)].compressor())
       rounds = std::max(rounds, codec->rounds());
   for (int i = 0; i < rounds; ++i) run_round(i, bucket, slices);
+  watch(bucket, slices, true);
 }
 
 void Exchange::mean(std::span<double> bucket, std::span<const Slice> slices) {
-  if (!sums_.empty() && weight_ != 0)
-    for (const Slice& slice : slices)
-      for (std::size_t i = 0; i < slice.count; ++i)
-        sums_[static_cast<std::size_t>(slice.tensor)][i] += static_cast<float>(bucket[slice.offset + i]);
+  watch(bucket, slices, false);
   const double factor = weight_ / gradients_.size();
   for (double& value : bucket) value *= factor;
   dense_sum(bucket);
+  watch(bucket, slices, true);
 }
 
 template <class T>
@@ -212,6 +224,7 @@ void Exchange::encode_parts(std::span<Part> parts) {
   for (Part& part : parts) {
     finite_ = finite_ && part.encoded.finite;
     stats_.traffic.payload_bytes += part.encoded.bytes;
+    stats_.traffic.entries += part.encoded.count;
     if (!framed) continue;
     // What a shorter message left free is closed up.
     if (part.offset != end)
@@ -341,6 +354,7 @@ bool Exchange::end_step() {
     finite_ = spoilt == 0;
   }
   for (Layer& layer : layers_) layer.commit(finite_);
+  watch_.end_step();
   ++stats_.steps;
   ++step_;
   stats_.dropped_steps += !finite_;
@@ -372,17 +386,18 @@ void Exchange::visit_state(StateVisitor& visitor) {
     Prefixed prefixed(visitor, layer.info().name);
     layer.visit_state(prefixed);
   }
+  watch_.visit_state(visitor, layers_);
 }
 
 EpochStats Exchange::take_epoch_stats() {
   // From the epoch's total, so that it does not depend on how it was cut into buckets.
   const auto ranks = static_cast<std::uint64_t>(gradients_.size());
   stats_.traffic.wire_bytes += 2 * std::exchange(summed_bytes_, 0) * (ranks - 1) / ranks;
-  for (std::vector<float>& sum : sums_) {
-    stats_.norms.push_back(std::sqrt(kernels::sum_of_squares(sum)));
-    std::fill(sum.begin(), sum.end(), 0.0f);
-  }
   return std::exchange(stats_, {});
+}
+
+WindowStats Exchange::take_window() {
+  return watch_.take(layers_, options_.levels, gradients_.size(), options_.routing);
 }
 
 }  // namespace accordion

@@ -15,6 +15,7 @@
 #include "accordion/comm/communicator.h"
 #include "accordion/exchange/layer.h"
 #include "accordion/exchange/traffic.h"
+#include "accordion/exchange/watch.h"
 
 namespace accordion {
 
@@ -24,21 +25,18 @@ struct Slice {
   std::size_t offset, count;
 };
 
-// What one epoch leaves behind, for the controller and the record.
+// What one epoch leaves behind, for the record.
 struct EpochStats {
   std::int64_t steps = 0;
   std::int64_t dropped_steps = 0;  // In which a rank had values that are not finite.
   Traffic traffic;
-  // Per tensor, the norm of the sum of this rank's raw gradients. Empty unless norms are tracked.
-  std::vector<double> norms;
 };
 
 struct ExchangeOptions {
   std::vector<CodecOptions> levels = {NoneOptions{}};  // Mildest first.
   Routing routing = {};
   std::uint64_t seed = 0;
-  // Costs one addition an element; only the rank that decides needs it.
-  bool track_norms = false;
+  Tracking track = {};
   // To the letter of Accordion's published code, where that differs.
   bool published = false;
   // Layers are encoded and decoded side by side. Results do not depend on it, but for the last bits of
@@ -75,8 +73,9 @@ class Exchange {
   // so.
   bool end_step();
 
-  // The statistics since the last call.
+  // The statistics since the last call; windows of a controller end where it wants them to.
   EpochStats take_epoch_stats();
+  WindowStats take_window();
 
   // Everything that the next step depends on, between steps: each tensor's state under "tensor name/piece",
   // and the number of steps. A residual belongs to its rank. Levels come first: set_levels().
@@ -93,6 +92,8 @@ class Exchange {
     std::size_t offset = 0;  // In the send buffer.
     Encoded encoded = {};
   };
+  template <class T>
+  void watch(std::span<T> bucket, std::span<const Slice> slices, bool aggregated);
   void send_dense(std::span<float> bucket, std::span<const Slice> slices);
   void run_round(int i, std::span<float> bucket, std::span<const Slice> slices);
   void encode_parts(std::span<Part> parts);
@@ -105,11 +106,13 @@ class Exchange {
   void require_same_levels();
   template <class T>
   void dense_sum(std::span<T> values);
+  static std::vector<Layer> make_layers(std::vector<TensorInfo> tensors, bool published);
   bool watches_dense() const { return compresses_ || options_.watch_dense; }
 
   Communicator& gradients_;
   ExchangeOptions options_;
   std::vector<Layer> layers_;
+  Watch watch_;
   bool compresses_ = false;
   double weight_ = 1;
   int epoch_ = 0;
@@ -117,7 +120,6 @@ class Exchange {
   bool finite_ = true;  // So far in this step, on this rank.
   EpochStats stats_;
   std::uint64_t summed_bytes_ = 0;
-  std::vector<std::vector<float>> sums_;  // Per tensor, this epoch's sum of raw gradients.
   // Kept between steps for their memory.
   std::vector<float> dense_;
   std::vector<std::byte> send_, receive_;

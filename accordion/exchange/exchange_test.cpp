@@ -100,27 +100,6 @@ TEST(Exchange, CountsWhatItSends) {
     });
 }
 
-TEST(Exchange, NormIsOfTheSumOfRawLocalGradients) {
-  run_loopback(2, [](Communicator& comm) {
-    Exchange exchange(comm, {{"w", {{2}}}}, {.track_norms = comm.rank() == 0});
-    const std::vector<Slice> slices = {{0, 0, 2}};
-    for (int step = 0; step < 3; ++step) {
-      std::vector<float> gradient = {comm.rank() == 0 ? 1.0f : 100.0f, 0.0f};
-      exchange.set_weight(comm.rank() == 0 ? 0.5 : 1.5);  // The weight is not part of the raw gradient.
-      exchange.mean(gradient, slices);
-      exchange.end_step();
-    }
-    const EpochStats stats = exchange.take_epoch_stats();
-    if (comm.rank() == 0) {
-      EXPECT_EQ(stats.norms, std::vector<double>{3.0});
-      EXPECT_EQ(exchange.take_epoch_stats().norms, std::vector<double>{0.0})
-          << "an epoch starts from nothing";
-    } else {
-      EXPECT_TRUE(stats.norms.empty());
-    }
-  });
-}
-
 TEST(Exchange, NonFiniteGradientsReachEveryRank) {
   run_loopback(3, [](Communicator& comm) {
     Exchange exchange(comm, {{"w", {{3}}}}, {});

@@ -40,9 +40,35 @@ void read_optional(const Json& json, const char* key, Value& value) {
   if (const auto found = json.find(key); found != json.end()) read_value(*found, key, value);
 }
 
-void read_optional(const Json& json, const char* key, std::optional<double>& value) {
+template <class Value>
+void read_optional(const Json& json, const char* key, std::optional<Value>& value) {
   value.reset();
   if (const auto found = json.find(key); found != json.end()) read_value(*found, key, value.emplace());
+}
+
+const Json& require_array(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end()) throw Error("epoch record: \"" + std::string(key) + "\" is missing");
+  if (!found->is_array())
+    throw Error("epoch record: \"" + std::string(key) + "\" is " + found->dump() + ", expected an array");
+  return *found;
+}
+
+void read_optional(const Json& json, const char* key, std::vector<double>& values) {
+  values.clear();
+  if (!json.contains(key)) return;
+  for (const Json& value : require_array(json, key)) read_value(value, key, values.emplace_back());
+}
+
+void read_layers(const Json& json, std::vector<LayerRecord>& layers) {
+  layers.clear();
+  for (const Json& layer : require_array(json, "layers")) from_json(layer, layers.emplace_back());
+}
+
+Json layers_json(const std::vector<LayerRecord>& layers) {
+  Json json = Json::array();
+  for (const LayerRecord& layer : layers) json.push_back(to_json(layer));
+  return json;
 }
 
 void check_object(const Json& json, const char* what) {
@@ -52,11 +78,21 @@ void check_object(const Json& json, const char* what) {
 }  // namespace
 
 Json to_json(const LayerRecord& layer) {
-  return {{"name", layer.name},
-          {"norm", layer.norm},
-          {"level", layer.level},
-          {"codec", layer.codec},
-          {"reason", layer.reason}};
+  Json json = {{"name", layer.name},   {"elements", layer.elements}, {"norm", layer.norm},
+               {"level", layer.level}, {"codec", layer.codec},       {"reason", layer.reason}};
+  if (layer.squares) json["squares"] = *layer.squares;
+  if (!layer.level_errors.empty()) {
+    json["level_errors"] = layer.level_errors;
+    json["level_bytes"] = layer.level_bytes;
+  }
+  return json;
+}
+
+Json to_json(const WindowRecord& window) {
+  return {{"window", window.window},
+          {"lr", window.lr},
+          {"steps", window.steps},
+          {"layers", layers_json(window.layers)}};
 }
 
 Json to_json(const EpochRecord& record) {
@@ -65,6 +101,8 @@ Json to_json(const EpochRecord& record) {
                {"global_batch", record.global_batch},
                {"train_loss", record.train_loss},
                {"test_loss", record.test_loss}};
+  if (record.schedule_lr) json["schedule_lr"] = *record.schedule_lr;
+  if (record.batch_reason) json["batch_reason"] = *record.batch_reason;
   if (record.test_accuracy) json["test_accuracy"] = *record.test_accuracy;
   if (record.test_perplexity) json["test_perplexity"] = *record.test_perplexity;
   json["seconds"] = record.seconds;
@@ -74,27 +112,43 @@ Json to_json(const EpochRecord& record) {
   json["wire_bytes"] = record.wire_bytes;
   json["control_bytes"] = record.control_bytes;
   json["paper_floats"] = record.paper_floats;
+  json["entries"] = record.entries;
   json["input_wait_seconds"] = record.input_wait_seconds;
   json["hidden_share"] = record.hidden_share;
-  Json& layers = json["layers"] = Json::array();
-  for (const LayerRecord& layer : record.layers) layers.push_back(to_json(layer));
+  if (record.hessian_eigenvalue) json["hessian_eigenvalue"] = *record.hessian_eigenvalue;
+  json["layers"] = layers_json(record.layers);
+  for (const WindowRecord& window : record.windows) json["windows"].push_back(to_json(window));
   return json;
 }
 
 void from_json(const Json& json, LayerRecord& layer) {
   check_object(json, "layer record");
   read_required(json, "name", layer.name);
+  read_optional(json, "elements", layer.elements);
   read_required(json, "norm", layer.norm);
   read_required(json, "level", layer.level);
   read_required(json, "codec", layer.codec);
   read_required(json, "reason", layer.reason);
+  read_optional(json, "squares", layer.squares);
+  read_optional(json, "level_errors", layer.level_errors);
+  read_optional(json, "level_bytes", layer.level_bytes);
+}
+
+void from_json(const Json& json, WindowRecord& window) {
+  check_object(json, "window record");
+  read_required(json, "window", window.window);
+  read_required(json, "lr", window.lr);
+  read_required(json, "steps", window.steps);
+  read_layers(json, window.layers);
 }
 
 void from_json(const Json& json, EpochRecord& record) {
   check_object(json, "epoch record");
   read_required(json, "epoch", record.epoch);
   read_required(json, "lr", record.lr);
+  read_optional(json, "schedule_lr", record.schedule_lr);
   read_required(json, "global_batch", record.global_batch);
+  read_optional(json, "batch_reason", record.batch_reason);
   read_required(json, "train_loss", record.train_loss);
   read_required(json, "test_loss", record.test_loss);
   read_optional(json, "test_accuracy", record.test_accuracy);
@@ -106,14 +160,14 @@ void from_json(const Json& json, EpochRecord& record) {
   read_required(json, "wire_bytes", record.wire_bytes);
   read_optional(json, "control_bytes", record.control_bytes);
   read_required(json, "paper_floats", record.paper_floats);
+  read_optional(json, "entries", record.entries);
+  read_optional(json, "hessian_eigenvalue", record.hessian_eigenvalue);
   read_optional(json, "input_wait_seconds", record.input_wait_seconds);
   read_optional(json, "hidden_share", record.hidden_share);
-  const auto layers = json.find("layers");
-  if (layers == json.end()) throw Error("epoch record: \"layers\" is missing");
-  if (!layers->is_array())
-    throw Error("epoch record: \"layers\" is " + layers->dump() + ", expected an array");
-  record.layers.clear();
-  for (const Json& layer : *layers) from_json(layer, record.layers.emplace_back());
+  read_layers(json, record.layers);
+  record.windows.clear();
+  if (!json.contains("windows")) return;
+  for (const Json& window : require_array(json, "windows")) from_json(window, record.windows.emplace_back());
 }
 
 }  // namespace accordion

@@ -13,16 +13,31 @@ namespace accordion {
 
 struct LayerRecord {
   std::string name;
-  double norm = 0;
-  int level = 0;  // In force during this epoch.
-  std::string codec;
-  std::string reason;
+  std::int64_t elements = 0;
+  double norm = 0;  // Of the gradient summed over the window.
+  int level = 0;    // In force during it.
+  std::string codec = {};
+  std::string reason = {};
+  // What some controllers ask for beside the norm: the sum of each step's squared norm, and what each level
+  // would have lost (a squared norm) and sent (bytes).
+  std::optional<double> squares = {};
+  std::vector<double> level_errors = {}, level_bytes = {};
+};
+
+// What a controller saw and what was in force, where that is not whole epochs.
+struct WindowRecord {
+  int window = 0;
+  double lr = 0;  // Of the schedule, at its first step.
+  std::int64_t steps = 0;
+  std::vector<LayerRecord> layers;
 };
 
 struct EpochRecord {
   int epoch = 0;
-  double lr = 0;
+  double lr = 0;                           // At the first step.
+  std::optional<double> schedule_lr = {};  // Before it was scaled with the batch, where that is controlled.
   std::int64_t global_batch = 0;
+  std::optional<std::string> batch_reason = {};
   double train_loss = 0, test_loss = 0;
   std::optional<double> test_accuracy;    // A fraction. Classifiers have this,
   std::optional<double> test_perplexity;  // language models this.
@@ -31,17 +46,22 @@ struct EpochRecord {
   std::int64_t dropped_steps = 0;  // In which a rank's gradients were not finite.
   std::uint64_t payload_bytes = 0, wire_bytes = 0, control_bytes = 0;
   std::uint64_t paper_floats = 0;
+  std::uint64_t entries = 0;      // Sent in sparse messages.
   double input_wait_seconds = 0;  // Steps that waited for their batch.
   double hidden_share = 0;        // Of communication, behind backward.
-  std::vector<LayerRecord> layers;
+  std::optional<double> hessian_eigenvalue = {};
+  std::vector<LayerRecord> layers;         // Of the epoch, or of the last window that has ended.
+  std::vector<WindowRecord> windows = {};  // That ended in this epoch.
 };
 
 Json to_json(const LayerRecord& layer);
+Json to_json(const WindowRecord& window);
 Json to_json(const EpochRecord& record);
 
 // Throw Error naming the key that is missing or of the wrong type. Unknown keys are left alone: a newer
 // version may have written them.
 void from_json(const Json& json, LayerRecord& layer);
+void from_json(const Json& json, WindowRecord& window);
 void from_json(const Json& json, EpochRecord& record);
 
 }  // namespace accordion

@@ -51,8 +51,8 @@ TEST(EpochRecord, KeysAreThePublishedOnes) {
       to_json(example()).dump(),
       R"({"epoch":3,"lr":0.1,"global_batch":512,"train_loss":0.412,"test_loss":0.5,"test_accuracy":0.873,)"
       R"("seconds":14.2,"steps":97,"dropped_steps":2,"payload_bytes":10800000,"wire_bytes":21600000,"control_bytes":96,)"
-      R"("paper_floats":18446744073709551615,"input_wait_seconds":0.25,"hidden_share":0.75,)"
-      R"("layers":[{"name":"conv1","norm":2.5,)"
+      R"("paper_floats":18446744073709551615,"entries":0,"input_wait_seconds":0.25,"hidden_share":0.75,)"
+      R"("layers":[{"name":"conv1","elements":0,"norm":2.5,)"
       R"("level":1,"codec":"topk:keep=0.01","reason":"steady"}]})");
 }
 
@@ -63,6 +63,21 @@ TEST(EpochRecord, PerplexityInPlaceOfAccuracy) {
   const EpochRecord read = through_text(record);
   EXPECT_FALSE(read.test_accuracy);
   EXPECT_EQ(read.test_perplexity, 112.5);
+}
+
+TEST(EpochRecord, KeepsWhatControllersSaw) {
+  EpochRecord record = example();
+  record.batch_reason = "norm unchanged";
+  record.schedule_lr = 0.1;
+  record.hessian_eigenvalue = 12.5;
+  record.layers[0].squares = 3.5;
+  record.layers[0].level_errors = {0, 2.5};
+  record.layers[0].level_bytes = {100, 10};
+  record.windows = {{.window = 3, .lr = 0.25, .steps = 50, .layers = record.layers}};
+  const EpochRecord read = through_text(record);
+  EXPECT_EQ(to_json(read), to_json(record));
+  EXPECT_EQ(read.windows[0].layers[0].level_errors, (std::vector<double>{0, 2.5}));
+  EXPECT_EQ(read.hessian_eigenvalue, 12.5);
 }
 
 TEST(EpochRecord, ADivergedLossIsNullThenNan) {

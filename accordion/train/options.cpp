@@ -5,10 +5,23 @@
 #include <numbers>
 
 namespace accordion {
+namespace {
+
+// Which codec a level is does not depend on the model's size.
+constexpr std::size_t kAnyModel = 1;
+
+}  // namespace
 
 void check_train_options(const TrainOptions& options) {
   check("train", options);
-  const std::vector<CodecOptions> levels = control_levels("train", options.control);
+  check_control("train", options.control);
+  if (!options.replay.empty() && to_json(options.control) != to_json(ControlOptions{}))
+    throw UsageError("train: replay=" + options.replay +
+                     " brings the options of its controller along, expected none beside it");
+  if (options.control.controls_batch() && options.accumulate != 1)
+    throw UsageError("train: accumulate=" + std::to_string(options.accumulate) +
+                     " beside batch-mild, expected 1: steps accumulate as many batches as they need");
+  const std::vector<CodecOptions> levels = control_levels("train", options.control, kAnyModel);
   if (std::holds_alternative<DgcOptions>(levels[0]) && options.optimizer != "sgd")
     throw UsageError("train: codec=dgc with optimizer=" + options.optimizer +
                      ", expected sgd: dgc applies SGD's momentum before it compresses");
@@ -27,12 +40,24 @@ void check_train_options(const TrainOptions& options) {
                      ", expected at most lr=" + number_text(options.lr));
 }
 
+void check_batches(const TrainOptions& options, int workers) {
+  const std::int64_t unit = static_cast<std::int64_t>(options.batch) * workers;
+  const auto check = [&](const char* name, std::int64_t batch) {
+    if (batch % unit != 0)
+      throw UsageError("train: " + std::string(name) + "=" + std::to_string(batch) +
+                       ", expected a multiple of batch x workers, " + std::to_string(options.batch) + " x " +
+                       std::to_string(workers) + " = " + std::to_string(unit));
+  };
+  check("batch-mild", options.control.batch_mild);
+  check("batch-strong", options.control.batch_strong);
+}
+
 std::vector<std::string> train_warnings(const TrainOptions& options) {
   std::vector<std::string> warnings;
   // A tenth of a percent of SGD's usual 0.1 is what signSGD's authors use; this leaves room to explore.
   constexpr double kLargeStep = 0.01;
   const auto votes = [](const CodecOptions& level) { return std::holds_alternative<SignVoteOptions>(level); };
-  const std::vector<CodecOptions> levels = control_levels("train", options.control);
+  const std::vector<CodecOptions> levels = control_levels("train", options.control, kAnyModel);
   if (std::any_of(levels.begin(), levels.end(), votes) && options.optimizer == "sgd" &&
       options.lr > kLargeStep)
     warnings.push_back(

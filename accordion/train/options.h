@@ -38,6 +38,8 @@ struct TrainOptions {
   double rotate = 0;
 
   ControlOptions control;
+  std::string replay = "";
+  std::string diagnose = "none";
   double clip = 0;
   bool overlap = true;
   std::string non_finite = "propagate";
@@ -67,6 +69,9 @@ struct TrainOptions {
     field("flip", flip, "Mirror images at random.");
     field("rotate", rotate, "Rotate images at random by up to this many degrees.", at_least(0).up_to(180));
     control.fields(field);
+    field("replay", replay, "Run folder whose levels and batch sizes are applied, epoch by epoch.");
+    field("diagnose", diagnose, "Record the largest eigenvalue of the loss's Hessian after each epoch.",
+          one_of({"none", "hessian"}));
     field("clip", clip, "Limit of each worker's gradient norm, before compression; 0 for none.", at_least(0));
     field("overlap", overlap, "Send gradients while backward goes on, rather than after it.");
     field("non-finite", non_finite,
@@ -77,6 +82,9 @@ struct TrainOptions {
 
 // Throws UsageError for a value out of its range, and for options that contradict each other.
 void check_train_options(const TrainOptions& options);
+
+// The same for what depends on the number of workers.
+void check_batches(const TrainOptions& options, int workers);
 
 // What is likely a mistake and yet allowed, in whole sentences.
 std::vector<std::string> train_warnings(const TrainOptions& options);

@@ -3,15 +3,18 @@
 #include <torch/version.h>
 
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <fstream>
 #include <sstream>
 
+#include "accordion/adapt/detector_agreement.h"
 #include "accordion/base/error.h"
 #include "accordion/base/version.h"
 #include "accordion/exchange/agreement.h"
 #include "accordion/launch/settings.h"
 #include "accordion/log/write_file.h"
+#include "accordion/train/replay.h"
 #include "accordion/train/trainer.h"
 
 namespace accordion {
@@ -60,7 +63,8 @@ void require_same_run(Communicator& control, const TrainOptions& options, const 
 class Recorder {
  public:
   Recorder(const TrainOptions& options, const RunSetup& setup)
-      : folder_(setup.out.empty()
+      : control_(options.control),
+        folder_(setup.out.empty()
                     ? make_default_folder("runs", options.data, options.model, std::time(nullptr))
                     : setup.out,
                 setup.if_taken) {
@@ -83,7 +87,7 @@ class Recorder {
     if (!reason.empty()) summary["reason"] = reason;
     summary["epochs"] = records_.size();
     double seconds = 0, best = 0;
-    std::uint64_t payload = 0, wire = 0, floats = 0;
+    std::uint64_t payload = 0, wire = 0, floats = 0, entries = 0;
     std::int64_t steps = 0;
     for (const EpochRecord& record : records_) {
       seconds += record.seconds;
@@ -92,6 +96,7 @@ class Recorder {
       payload += record.payload_bytes;
       wire += record.wire_bytes;
       floats += record.paper_floats;
+      entries += record.entries;
     }
     if (!records_.empty()) {
       summary["train_loss"] = records_.back().train_loss;
@@ -104,6 +109,8 @@ class Recorder {
     summary["payload_bytes"] = payload;
     summary["wire_bytes"] = wire;
     summary["paper_floats"] = floats;
+    if (entries > 0) summary["density"] = density(entries, steps);
+    if (!records_.empty() && records_.back().hessian_eigenvalue) summary["detectors"] = detectors();
     summary["ended"] = utc_now();
     folder_.write_summary(summary);
     return summary;
@@ -112,14 +119,50 @@ class Recorder {
   const std::filesystem::path& path() const { return folder_.path(); }
 
  private:
+  // The share of the model's entries that sparse messages hold, in the mean over steps.
+  double density(std::uint64_t entries, std::int64_t steps) const {
+    std::int64_t elements = 0;
+    for (const LayerRecord& layer : records_.back().layers) elements += layer.elements;
+    return static_cast<double>(entries) / (static_cast<double>(steps) * static_cast<double>(elements));
+  }
+
+  // Whether the Hessian's eigenvalue calls critical what the whole model's gradient norm does.
+  Json detectors() const {
+    std::vector<double> norms, eigenvalues;
+    for (const EpochRecord& record : records_) {
+      double squares = 0;
+      for (const LayerRecord& layer : record.layers) squares += layer.norm * layer.norm;
+      norms.push_back(std::sqrt(squares));
+      eigenvalues.push_back(record.hessian_eigenvalue.value_or(std::nan("")));
+    }
+    const DetectorAgreement agreement =
+        compare_detectors(norms, eigenvalues, control_.interval, control_.threshold);
+    Json points = Json::array();
+    int compared = 0, agreed = 0;
+    for (const auto& point : agreement.points) {
+      compared += point.compared();
+      agreed += point.compared() && point.agrees();
+      points.push_back({{"epoch", point.epoch},
+                        {"norm_critical", point.norm_critical},
+                        {"eigenvalue_critical", point.eigenvalue_critical}});
+      if (point.norm_change) points.back()["norm_change"] = *point.norm_change;
+      if (point.eigenvalue_change) points.back()["eigenvalue_change"] = *point.eigenvalue_change;
+    }
+    return {{"comparisons", compared}, {"agreements", agreed}, {"points", points}};
+  }
+
+  ControlOptions control_;
   RunFolder folder_;
   std::vector<EpochRecord> records_;
 };
 
 }  // namespace
 
-RunOutcome run_training(const TrainOptions& options, const RunSetup& setup) {
-  check_train_options(options);
+RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
+  check_train_options(given);
+  TrainOptions options = given;
+  if (!options.replay.empty()) options.control = replayed_options(options.replay);
+  check_batches(options, setup.meeting.size);
   torch::set_num_threads(setup.threads);
   const Dataset data = load_dataset(options.data, setup.data_dir, setup.data_root);
   if (options.samples > static_cast<std::int64_t>(data.train.size()))

@@ -22,6 +22,27 @@ std::shared_ptr<Network> seeded_model(const TrainOptions& options, const Images&
   return model;
 }
 
+std::vector<std::string> trainable_names(const Network& model) {
+  std::vector<std::string> names;
+  for (const auto& item : model.named_parameters())
+    if (item.value().requires_grad()) names.push_back(item.key());
+  return names;
+}
+
+std::size_t trainable_count(const Network& model) {
+  std::int64_t count = 0;
+  for (const torch::Tensor& tensor : model.parameters())
+    if (tensor.requires_grad()) count += tensor.numel();
+  return static_cast<std::size_t>(count);
+}
+
+// A twentieth of the training samples, the same in every epoch.
+std::vector<std::uint32_t> diagnosed_samples(const EpochOrder& order) {
+  std::vector<std::uint32_t> samples = order.epoch(0);
+  samples.resize(std::max<std::size_t>(1, samples.size() / 20));
+  return samples;
+}
+
 NonFinite on_non_finite(const std::string& policy) {
   return policy == "skip" ? NonFinite::kSkip : policy == "throw" ? NonFinite::kThrow : NonFinite::kPropagate;
 }
@@ -34,35 +55,29 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
       control_(group.control()),
       order_(data.train.size(), static_cast<std::size_t>(options.samples),
              static_cast<std::uint64_t>(options.seed)),
-      plan_(plan_epoch(order_.size(), options.batch, options.accumulate, control_.rank(), control_.size())),
-      levels_(control_levels("train", options.control)),
-      ddp_(seeded_model(options, data.train, control_.rank()), group,
+      model_(seeded_model(options, data.train, control_.rank())),
+      levels_(control_levels("train", options.control, trainable_count(*model_))),
+      // On every rank, so that all of them refuse what one refuses; rank 0's decides.
+      controller_(run_controller(options, trainable_names(*model_), static_cast<int>(levels_.size()))),
+      ddp_(model_, group,
            {.gradient_as_bucket_view = true,
             .communication = {.on_non_finite = on_non_finite(options.non_finite),
                               .deferred = !options.overlap,
                               .clip_norm = options.clip},
             .exchange = {.levels = levels_,
                          .seed = static_cast<std::uint64_t>(options.seed),
-                         .track_norms = true,
+                         .track = run_tracking(options.control, *controller_),
                          .published = options.control.published()}}),
+      steering_(options.control, levels_, control_.rank() == 0 ? std::move(controller_) : nullptr, ddp_,
+                control_, schedule_rate(0, 0)),
       loader_(data.train, data.mean, data.deviation,
               {.augmentation = {options.crop_padding, options.flip, options.rotate},
                .seed = static_cast<std::uint64_t>(options.seed)}) {
-  if (control_.rank() == 0) controller_ = make_controller(options.control, ddp_.exchange().tensors());
-  set_levels(controller_ ? controller_->first() : Decision{});
   prepare_optimizer();
   queue_epoch(0);
-}
-
-// Rank 0's decision, for everyone: message sizes follow levels, so all must agree.
-void Trainer::set_levels(Decision decision) {
-  std::vector<std::int32_t> levels(decision.levels.begin(), decision.levels.end());
-  levels.resize(ddp_.exchange().tensors());
-  control_.broadcast(std::as_writable_bytes(std::span(levels)), 0);
-  bool changed = false;
-  for (std::size_t i = 0; i < levels.size(); ++i) changed = changed || levels[i] != ddp_.exchange().level(i);
-  if (changed) ddp_.exchange().set_levels(std::vector<int>(levels.begin(), levels.end()));
-  reasons_ = std::move(decision.reasons);
+  if (options.diagnose == "hessian")
+    hessian_.emplace(ddp_.module(), data, diagnosed_samples(order_), options.batch, control_,
+                     static_cast<std::uint64_t>(options.seed));
 }
 
 // Deep gradient compression has applied momentum to what it sends; the optimizer keeps its own for the rest.
@@ -79,7 +94,13 @@ void Trainer::prepare_optimizer() {
   optimizer_ = make_optimizer(options_, ddp_.module(), has_momentum);
 }
 
+// With the batch that the controller has chosen for it.
 void Trainer::queue_epoch(int epoch) {
+  const std::int64_t unit = static_cast<std::int64_t>(options_.batch) * control_.size();
+  global_batch_ = steering_.batch() ? steering_.batch() : unit * options_.accumulate;
+  batch_reason_ = steering_.batch_reason();
+  plan_ = plan_epoch(order_.size(), options_.batch, static_cast<int>(global_batch_ / unit), control_.rank(),
+                     control_.size());
   loader_.queue(epoch, order_.epoch(epoch), plan_.micro_batches);
 }
 
@@ -88,8 +109,7 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   const auto steps = static_cast<std::int64_t>(plan_.steps.size());
-  // The loader goes on into the next epoch while this one is evaluated.
-  if (epoch + 1 < options_.epochs) queue_epoch(epoch + 1);
+  const bool last_epoch = epoch + 1 == options_.epochs;
 
   ddp_.exchange().set_epoch(epoch);
   double loss_sum = 0;
@@ -100,20 +120,26 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
     const bool skips = options_.non_finite == "skip";
     if (std::isfinite(loss) || !skips) loss_sum += loss * static_cast<double>(step.local_samples);
     if (agree_to_stop(stop_requested(), std::isfinite(loss) || skips, epoch, s)) return std::nullopt;
+    steering_.end_step(schedule_rate(epoch, s + 1), last_epoch && s + 1 == steps);
     on_step({epoch, s + 1, steps, step.global_samples, loss});
   }
   loader_.next();  // The end of the epoch.
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
 
+  const EpochStats stats = ddp_.take_epoch_stats();
+  EpochRecord record;
+  record.epoch = epoch;
+  describe_control(record);
+  steering_.end_epoch(schedule_rate(epoch + 1, 0), last_epoch);
+  record.layers = steering_.layers();
+  record.windows = steering_.take_windows();
+  // The loader goes on into the next epoch while this one is evaluated.
+  if (!last_epoch) queue_epoch(epoch + 1);
+
   control_.sum(std::span(&loss_sum, 1));
   ddp_.sync_buffers();
   const Evaluation test = evaluate(ddp_.module(), data_, data_.test, control_);
-  const EpochStats stats = ddp_.take_epoch_stats();
-
-  EpochRecord record;
-  record.epoch = epoch;
-  record.lr = learning_rate(options_, epoch);
-  record.global_batch = static_cast<std::int64_t>(options_.batch) * options_.accumulate * control_.size();
+  if (hessian_) record.hessian_eigenvalue = hessian_->estimate().value;
   record.train_loss = loss_sum / static_cast<double>(order_.size());
   record.test_loss = test.loss;
   record.test_accuracy = test.accuracy;
@@ -124,26 +150,31 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   record.wire_bytes = stats.traffic.wire_bytes;
   record.control_bytes = stats.traffic.control_bytes;
   record.paper_floats = stats.traffic.paper_floats;
+  record.entries = stats.traffic.entries;
   record.input_wait_seconds = loader_.wait_seconds();
   record.hidden_share = ddp_.take_overlap().hidden_share();
-  for (std::size_t i = 0; i < stats.norms.size(); ++i) {
-    const Exchange& exchange = ddp_.exchange();
-    const auto level = static_cast<std::size_t>(exchange.level(i));
-    // Small and one-dimensional tensors go dense whatever their level says.
-    const bool routed = !exchange.compresses(i) && !std::holds_alternative<NoneOptions>(levels_[level]);
-    record.layers.push_back({exchange.tensor(i).name, stats.norms[i], exchange.level(i),
-                             routed ? "none" : codec_text(levels_[level]),
-                             routed ? "not worth compressing" : reasons_[i]});
-  }
-  if (epoch + 1 < options_.epochs)
-    set_levels(controller_
-                   ? controller_->decide({epoch, record.lr, learning_rate(options_, epoch + 1), stats.norms})
-                   : Decision{});
   return record;
 }
 
+// Of the epoch that is about to end, before the next one's is decided.
+void Trainer::describe_control(EpochRecord& record) const {
+  record.lr = rate(record.epoch, 0);
+  record.global_batch = global_batch_;
+  if (!options_.control.controls_batch()) return;
+  record.schedule_lr = schedule_rate(record.epoch, 0);
+  record.batch_reason = batch_reason_;
+}
+
+double Trainer::schedule_rate(int epoch, std::int64_t step) const {
+  const auto steps = static_cast<double>(std::max<std::size_t>(1, plan_.steps.size()));
+  return learning_rate(options_, epoch + static_cast<double>(step) / steps);
+}
+
+// A larger batch takes larger steps: the schedule is written for the mild one.
 double Trainer::rate(int epoch, std::int64_t step) const {
-  return learning_rate(options_, epoch + static_cast<double>(step) / static_cast<double>(plan_.steps.size()));
+  const std::int64_t mild = options_.control.batch_mild;
+  const double scale = mild > 0 ? static_cast<double>(global_batch_) / static_cast<double>(mild) : 1;
+  return scale * schedule_rate(epoch, step);
 }
 
 // Returns the mean loss over this rank's samples.

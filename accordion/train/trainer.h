@@ -5,15 +5,16 @@
 #include <memory>
 #include <optional>
 
-#include "accordion/adapt/controller.h"
 #include "accordion/data/dataset.h"
 #include "accordion/data/loader.h"
 #include "accordion/ddp/ddp.h"
 #include "accordion/log/epoch_record.h"
 #include "accordion/models/network.h"
+#include "accordion/train/hessian.h"
 #include "accordion/train/optimizer.h"
 #include "accordion/train/options.h"
 #include "accordion/train/plan.h"
+#include "accordion/train/steering.h"
 
 namespace accordion {
 
@@ -39,24 +40,29 @@ class Trainer {
 
  private:
   void prepare_optimizer();
-  void set_levels(Decision decision);
   void queue_epoch(int epoch);
   double run_step(const Step& step);
+  double schedule_rate(int epoch, std::int64_t step) const;
   double rate(int epoch, std::int64_t step) const;  // The learning rate of that step.
+  void describe_control(EpochRecord& record) const;
   bool agree_to_stop(bool stop_requested, bool finite, int epoch, std::int64_t step);
 
   TrainOptions options_;
   const Dataset& data_;
   Communicator& control_;
   EpochOrder order_;
-  EpochPlan plan_;  // The same every epoch: only the order of the samples changes.
+  std::shared_ptr<Network> model_;
   std::vector<CodecOptions> levels_;
+  std::unique_ptr<Controller> controller_;  // Until it moves to where it is asked.
   DistributedDataParallel<Network> ddp_;
-  std::unique_ptr<Controller> controller_;  // On rank 0, which decides for all.
-  std::vector<std::string> reasons_;        // For the levels in force.
+  Steering steering_;
+  std::int64_t global_batch_ = 0;  // In force in the epoch that was queued last, with why
+  std::string batch_reason_;
+  EpochPlan plan_;  // and how it is cut into steps.
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::optional<DecayWithMomentum> decay_;  // Of tensors that get their momentum before they are compressed.
   BatchLoader loader_;
+  std::optional<TopEigenvalue> hessian_;
 };
 
 }  // namespace accordion

@@ -1,4 +1,4 @@
-#include "accordion/log/norms.h"
+#include "accordion/log/windows.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,12 +10,12 @@
 namespace accordion {
 namespace {
 
-class Norms : public ::testing::Test {
+class Windows : public ::testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(file_); }
-  RecordedNorms read(const std::string& text) {
+  std::vector<RecordedWindow> read(const std::string& text) {
     std::ofstream(file_) << text;
-    return read_csv_norms(file_);
+    return read_csv_windows(file_);
   }
   void refuse(const std::string& text, const std::string& expected) {
     try {
@@ -26,18 +26,20 @@ class Norms : public ::testing::Test {
     }
   }
   const std::filesystem::path file_ =
-      std::filesystem::temp_directory_path() / ("accordion-norms-" + std::to_string(::getpid()) + ".csv");
+      std::filesystem::temp_directory_path() / ("accordion-windows-" + std::to_string(::getpid()) + ".csv");
 };
 
-TEST_F(Norms, AreReadFromATable) {
+TEST_F(Windows, AreReadFromATable) {
   const auto norms = read("epoch,layer,norm,lr\n0,a,1.5,0.1\n0,b,2,0.1\r\n1,a,1e-3,0.01\n1,b,0,0.01\n");
-  EXPECT_EQ(norms.layers, (std::vector<std::string>{"a", "b"}));
-  ASSERT_EQ(norms.epochs.size(), 2u);
-  EXPECT_EQ(norms.epochs[1].lr, 0.01);
-  EXPECT_EQ(norms.epochs[1].norms, (std::vector<double>{1e-3, 0}));
+  ASSERT_EQ(norms.size(), 2u);
+  ASSERT_EQ(norms[0].layers.size(), 2u);
+  EXPECT_EQ(norms[0].layers[1].name, "b");
+  EXPECT_EQ(norms[1].lr, 0.01);
+  EXPECT_EQ(norms[1].layers[0].norm, 1e-3);
+  EXPECT_EQ(norms[1].layers[1].norm, 0);
 }
 
-TEST_F(Norms, OfABrokenTableAreRefusedWithTheLine) {
+TEST_F(Windows, OfABrokenTableAreRefusedWithTheLine) {
   refuse("", "holds no epoch");
   refuse("epoch,norm\n", "line 1");
   refuse("epoch,layer,norm,lr\n0,a,x,0.1\n", "line 2: \"x\", expected a number");

@@ -1,0 +1,58 @@
+#include <algorithm>
+#include <cmath>
+
+#include "accordion/adapt/controllers.h"
+#include "accordion/base/options.h"
+
+namespace accordion {
+namespace {
+
+class AdaQs final : public Controller {
+ public:
+  AdaQs(double threshold, std::size_t layers, int levels)
+      : threshold_(threshold),
+        reference_(layers, -1),
+        now_{std::vector<int>(layers, levels - 1),
+             std::vector<std::string>(layers, "starts with the strongest level")} {}
+
+  Needs needs() const override { return {.squares = true}; }
+
+  Decision first() override { return now_; }
+
+  Decision decide(const Observation& seen) override {
+    for (std::size_t i = 0; i < reference_.size(); ++i)
+      look_at(i, seen.norms[i], seen.squares[i], static_cast<double>(seen.steps));
+    return now_;
+  }
+
+ private:
+  void look_at(std::size_t i, double norm, double squares, double steps) {
+    const double mean = norm / steps;
+    const double variance = squares / steps - mean * mean;
+    if (!(variance > 0) || !std::isfinite(variance)) return;  // No spread to compare the mean with.
+    const double ratio = mean / std::sqrt(variance);
+    const double reference = reference_[i];
+    if (reference >= 0 && ratio > threshold_ * reference) return;
+    reference_[i] = ratio;
+    if (reference < 0) return;  // The first: what later ones are compared with.
+    const bool mildest = now_.levels[i] == 0;
+    now_.levels[i] = std::max(0, now_.levels[i] - 1);
+    now_.reasons[i] = "mean over deviation fell from " + number_text(rounded(reference)) + " to " +
+                      number_text(rounded(ratio)) + ", threshold " + percent_text(threshold_) +
+                      (mildest ? ", and the level is the mildest" : "");
+  }
+
+  static double rounded(double value) { return std::round(1e4 * value) / 1e4; }
+
+  double threshold_;
+  std::vector<double> reference_;  // At the last move; below 0: none yet.
+  Decision now_;
+};
+
+}  // namespace
+
+std::unique_ptr<Controller> make_adaqs(double threshold, std::size_t layers, int levels) {
+  return std::make_unique<AdaQs>(threshold, layers, levels);
+}
+
+}  // namespace accordion

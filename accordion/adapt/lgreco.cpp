@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "accordion/adapt/controllers.h"
+#include "accordion/base/options.h"
+
+namespace accordion {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+double total(std::span<const std::vector<Trial>> trials, std::span<const int> levels, double Trial::*what) {
+  double sum = 0;
+  for (std::size_t i = 0; i < trials.size(); ++i)
+    if (!trials[i].empty()) sum += trials[i][static_cast<std::size_t>(levels[i])].*what;
+  return sum;
+}
+
+class Lgreco final : public Controller {
+ public:
+  Lgreco(const LgrecoRule& rule, std::size_t layers)
+      : rule_(rule),
+        uniform_(layers, rule.uniform),
+        now_{uniform_, std::vector<std::string>(layers, "the uniform level, until errors are known")} {}
+
+  Needs needs() const override { return {.trials = true}; }
+
+  Decision first() override { return now_; }
+
+  Decision decide(const Observation& seen) override {
+    if (seen.next_lr > seen.lr) return now_;  // Warm-up: what is seen now is soon out of date.
+    const std::vector<int> levels = cheapest_levels(seen.trials, rule_);
+    if (levels.empty()) return now_;
+    const double sent =
+        total(seen.trials, levels, &Trial::bytes) / total(seen.trials, uniform_, &Trial::bytes);
+    const double lost =
+        total(seen.trials, levels, &Trial::error) / total(seen.trials, uniform_, &Trial::error);
+    now_.levels = levels;
+    now_.reasons.assign(levels.size(), "all layers together send " + percent_text(sent) +
+                                           " of the uniform level's bytes at " + percent_text(lost) +
+                                           " of its error");
+    return now_;
+  }
+
+ private:
+  LgrecoRule rule_;
+  std::vector<int> uniform_;
+  Decision now_;
+};
+
+}  // namespace
+
+std::vector<int> cheapest_levels(std::span<const std::vector<Trial>> trials, const LgrecoRule& rule) {
+  std::vector<int> levels(trials.size(), rule.uniform);
+  const double budget = total(trials, levels, &Trial::error);
+  if (!(budget > 0) || !std::isfinite(budget)) return {};
+
+  const auto columns = static_cast<std::size_t>(rule.resolution) + 1;
+  // least[x]: the fewest bytes of the layers so far with at most x steps of the budget spent.
+  std::vector<double> least(columns, 0), next(columns);
+  std::vector<std::vector<std::int16_t>> chosen(trials.size());
+  const auto steps = [&](std::size_t layer, std::size_t level) {
+    const double share = trials[layer][level].error * rule.resolution / budget;
+    // Rounded up, so that the budget holds; but the uniform level must always fit.
+    const double whole = static_cast<int>(level) == rule.uniform ? std::floor(share) : std::ceil(share);
+    return whole <= rule.resolution ? static_cast<std::size_t>(whole) : columns;
+  };
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    if (trials[i].empty()) continue;
+    std::fill(next.begin(), next.end(), kNever);
+    chosen[i].assign(columns, -1);
+    for (std::size_t level = 0; level < trials[i].size(); ++level) {
+      if (!std::isfinite(trials[i][level].error)) continue;
+      const double bytes = trials[i][level].bytes;
+      for (std::size_t x = steps(i, level), from = 0; x < columns; ++x, ++from)
+        if (least[from] + bytes < next[x]) {
+          next[x] = least[from] + bytes;
+          chosen[i][x] = static_cast<std::int16_t>(level);
+        }
+    }
+    std::swap(least, next);
+  }
+  auto x = static_cast<std::size_t>(std::min_element(least.begin(), least.end()) - least.begin());
+  for (std::size_t i = trials.size(); i-- > 0;) {
+    if (trials[i].empty()) continue;
+    const auto level = static_cast<std::size_t>(chosen[i][x]);
+    levels[i] = static_cast<int>(level);
+    x -= steps(i, level);
+  }
+  return levels;
+}
+
+std::unique_ptr<Controller> make_lgreco(const LgrecoRule& rule, std::size_t layers) {
+  return std::make_unique<Lgreco>(rule, layers);
+}
+
+}  // namespace accordion

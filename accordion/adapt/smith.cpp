@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <cmath>
+
+#include "accordion/adapt/controllers.h"
+#include "accordion/base/options.h"
+
+namespace accordion {
+namespace {
+
+class Smith final : public Controller {
+ public:
+  Smith(const BatchRange& batch, std::size_t layers)
+      : range_(batch), wanted_(static_cast<double>(batch.mild)), batch_(batch.mild), layers_(layers) {}
+
+  Decision first() override { return decision(); }
+
+  Decision decide(const Observation& seen) override {
+    if (seen.next_lr < seen.lr && seen.next_lr > 0) {
+      const double factor = seen.lr / seen.next_lr;
+      wanted_ = std::min(wanted_ * factor, static_cast<double>(range_.strong));
+      grow(factor);
+    }
+    return decision();
+  }
+
+ private:
+  // In whole multiples of the first batch, which ranks can share evenly as they did that one. The rate
+  // follows the batch there is, so what is rounded off here the rate makes up for.
+  void grow(double factor) {
+    constexpr double kRounding = 1e-9;  // 0.1 / 0.01 is not quite 10.
+    const auto multiple =
+        static_cast<std::int64_t>(std::floor(wanted_ / static_cast<double>(range_.mild) * (1 + kRounding)));
+    const std::int64_t before = batch_;
+    batch_ = wanted_ >= static_cast<double>(range_.strong) ? range_.strong
+                                                           : std::max(batch_, multiple * range_.mild);
+    const std::string divided =
+        "the schedule divides the rate by " + number_text(std::round(100 * factor) / 100);
+    reason_ = batch_ == before          ? divided + ", the batch stays"
+              : batch_ == range_.strong ? divided + ", the batch grows to its limit"
+                                        : divided + ", the batch grows instead";
+  }
+
+  Decision decision() const {
+    return {.levels = std::vector<int>(layers_),
+            .reasons = std::vector<std::string>(layers_, "static"),
+            .batch = batch_,
+            .batch_reason = reason_};
+  }
+
+  BatchRange range_;
+  double wanted_;  // By the schedule, were samples divisible; falls too small for a whole multiple add up.
+  std::int64_t batch_;
+  std::size_t layers_;
+  std::string reason_ = "the first batch";
+};
+
+}  // namespace
+
+std::unique_ptr<Controller> make_smith(const BatchRange& batch, std::size_t layers) {
+  return std::make_unique<Smith>(batch, layers);
+}
+
+}  // namespace accordion

@@ -1,0 +1,43 @@
+// Settings that ran with the same seeds, as the rows of a table. The first row is what the others are
+// measured against.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "accordion/report/interval.h"
+#include "accordion/report/run_result.h"
+
+namespace accordion {
+
+struct SeedResult {
+  std::int64_t seed = 0;
+  std::string folder;
+  std::optional<RunResult> result;  // None for a run that failed.
+};
+
+struct SettingResults {
+  std::string name;
+  std::vector<SeedResult> seeds;
+};
+
+struct ComparisonRow {
+  SettingResults setting;
+  int runs = 0;  // That finished. When there are none, nothing below means anything.
+  MeanInterval value;
+  double seconds = 0, payload_bytes = 0, wire_bytes = 0, paper_floats = 0;  // Means over the runs.
+  // The first row's over this one's, so that more is better; none where either sent, or ran, nothing.
+  std::optional<double> seconds_ratio, wire_ratio, paper_floats_ratio;
+};
+
+struct Comparison {
+  Metric metric = Metric::kAccuracy;
+  std::vector<ComparisonRow> rows;
+};
+
+// Throws UsageError when some runs have an accuracy and others a perplexity.
+Comparison compare(const std::vector<SettingResults>& settings);
+
+}  // namespace accordion

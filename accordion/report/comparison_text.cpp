@@ -1,0 +1,216 @@
+#include "accordion/report/comparison_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "accordion/log/progress_text.h"
+
+namespace accordion {
+namespace {
+
+constexpr const char* kNothing = "-";
+
+std::string formatted(const char* format, double value) {
+  std::array<char, 64> text;
+  const int size = std::snprintf(text.data(), text.size(), format, value);
+  return {text.data(), static_cast<std::size_t>(std::clamp(size, 0, 63))};
+}
+
+// A value or a half-width without its unit: percent points, or perplexity.
+std::string plain(Metric metric, double value) {
+  return formatted("%.2f", metric == Metric::kAccuracy ? 100 * value : value);
+}
+
+std::string width_text(Metric metric, const std::optional<double>& width) {
+  return width ? "± " + plain(metric, *width) : kNothing;
+}
+
+// " (2.8x)", " (0.97x)", " (125x)"
+std::string ratio_text(const std::optional<double>& ratio) {
+  if (!ratio) return "";
+  std::string digits = formatted(*ratio < 9.995 ? "%.2f" : *ratio < 99.95 ? "%.1f" : "%.0f", *ratio);
+  if (digits.find('.') != std::string::npos) {
+    digits.erase(digits.find_last_not_of('0') + 1);
+    if (digits.back() == '.') digits.pop_back();
+  }
+  return " (" + digits + "x)";
+}
+
+// "2418.4" as published, "0.75" for small runs.
+std::string millions_text(double count) {
+  return formatted(count < 99.95e6 ? "%.3g" : "%.1f", count / 1e6);
+}
+
+std::string cell_text(std::string_view text) {
+  std::string cell;
+  for (const char c : text) cell += c == '|' ? "\\|" : std::string(1, c);
+  return cell;
+}
+
+using Cells = std::vector<std::string>;
+
+Cells cells_of(const ComparisonRow& row, Metric metric) {
+  std::string name = cell_text(row.setting.name);
+  if (row.runs == 0) return {name, "no run finished", kNothing, kNothing, kNothing, kNothing, kNothing};
+  if (row.runs < static_cast<int>(row.setting.seeds.size()))
+    name += " (" + std::to_string(row.runs) + " of " + std::to_string(row.setting.seeds.size()) + " runs)";
+  return {name,
+          plain(metric, row.value.mean),
+          width_text(metric, row.value.normal95),
+          width_text(metric, row.value.student95),
+          bytes_text(static_cast<std::uint64_t>(std::llround(row.wire_bytes))) + ratio_text(row.wire_ratio),
+          millions_text(row.paper_floats) + ratio_text(row.paper_floats_ratio),
+          seconds_text(row.seconds) + ratio_text(row.seconds_ratio)};
+}
+
+// A mean beside the first row's: within its interval, or how far off and in which direction.
+std::string relation(const ComparisonRow& row, const ComparisonRow& first, Metric metric) {
+  const double difference = row.value.mean - first.value.mean;
+  const std::string amount = plain(metric, std::abs(difference));
+  const std::string& name = first.setting.name;
+  std::string apart;
+  if (amount == "0.00")
+    apart = "the same as " + name;
+  else if (metric == Metric::kAccuracy)
+    apart = amount + " points " + (difference < 0 ? "below " : "above ") + name;
+  else
+    apart = amount + (difference < 0 ? " lower (better) than " : " higher (worse) than ") + name;
+  if (!first.value.student95) return apart + " (a single run, so no interval)";
+  const std::string interval =
+      "(" + plain(metric, first.value.mean) + " " + width_text(metric, first.value.student95) + ")";
+  if (std::abs(difference) <= *first.value.student95)
+    return "within the 95 % interval of " + name + " " + interval;
+  return apart + ", outside its 95 % interval " + interval;
+}
+
+std::string clause(const ComparisonRow& row, const ComparisonRow& first, Metric metric) {
+  if (row.runs == 0) return row.setting.name + ": no run finished";
+  std::string text = row.setting.name + ": " + value_text(metric, row.value.mean);
+  if (first.runs > 0) text += ", " + relation(row, first, metric);
+  if (row.wire_ratio) {
+    const double share = 1 / *row.wire_ratio;
+    text += ", with " + formatted(share < 0.095 ? "%.2g" : "%.2f", share) + " of its data";
+  }
+  return text;
+}
+
+Json or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json();
+}
+
+std::string csv_cell(const Json& value) {
+  if (value.is_null()) return "";
+  if (value.is_array()) {
+    std::string items;
+    for (const Json& item : value) items += (&item == &value.front() ? "" : ";") + csv_cell(item);
+    return items;
+  }
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string csv_line(const Cells& cells) {
+  std::string line;
+  for (const std::string& cell : cells) {
+    if (&cell != &cells.front()) line += ',';
+    if (cell.find_first_of(",\"\r\n") == std::string::npos) {
+      line += cell;
+      continue;
+    }
+    line += '"';
+    for (const char c : cell) line += c == '"' ? "\"\"" : std::string(1, c);
+    line += '"';
+  }
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string value_text(Metric metric, double value) {
+  return plain(metric, value) + (metric == Metric::kAccuracy ? " %" : "");
+}
+
+std::string seconds_text(double seconds) {
+  return formatted(seconds < 99.95 ? "%.1f s" : "%.0f s", seconds);
+}
+
+std::string markdown_table(const Comparison& comparison) {
+  std::vector<Cells> lines = {
+      {"setting", comparison.metric == Metric::kAccuracy ? "test accuracy, %" : "test perplexity", "± normal",
+       "± Student", "sent per worker", "million floats", "time"}};
+  for (const ComparisonRow& row : comparison.rows) lines.push_back(cells_of(row, comparison.metric));
+  std::vector<int> widths(lines[0].size(), 3);
+  for (const Cells& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], columns_of(line[i]));
+
+  std::string text;
+  for (const Cells& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string space(static_cast<std::size_t>(widths[i] - columns_of(line[i])), ' ');
+      text += "| " + (i == 0 ? line[i] + space : space + line[i]) + " ";
+    }
+    text += "|\n";
+    if (&line != &lines.front()) continue;
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      const std::string dashes(static_cast<std::size_t>(widths[i]), '-');
+      text += i == 0 ? "| " + dashes + " " : "| " + dashes + ":";
+    }
+    text += "|\n";
+  }
+  return text;
+}
+
+std::string reading(const Comparison& comparison) {
+  std::string text;
+  for (std::size_t i = 1; i < comparison.rows.size(); ++i)
+    text += (i > 1 ? "; " : "") + clause(comparison.rows[i], comparison.rows.front(), comparison.metric);
+  return text.empty() ? text : text + ".";
+}
+
+Json comparison_json(const Comparison& comparison) {
+  Json rows = Json::array();
+  for (const ComparisonRow& row : comparison.rows) {
+    const bool ran = row.runs > 0;
+    const auto number = [ran](double value) { return ran ? Json(value) : Json(); };
+    const auto count = [ran](double value) { return ran ? Json(std::llround(value)) : Json(); };
+    Json seeds = Json::array(), values = Json::array(), folders = Json::array();
+    for (const SeedResult& seed : row.setting.seeds) {
+      seeds.push_back(seed.seed);
+      values.push_back(seed.result ? Json(seed.result->value) : Json());
+      folders.push_back(seed.folder);
+    }
+    rows.push_back({{"setting", row.setting.name},
+                    {"seeds", seeds},
+                    {"runs", row.runs},
+                    {"metric", comparison.metric == Metric::kAccuracy ? "test_accuracy" : "test_perplexity"},
+                    {"mean", number(row.value.mean)},
+                    {"normal95", or_null(row.value.normal95)},
+                    {"student95", or_null(row.value.student95)},
+                    {"payload_bytes", count(row.payload_bytes)},
+                    {"wire_bytes", count(row.wire_bytes)},
+                    {"paper_floats", count(row.paper_floats)},
+                    {"seconds", number(row.seconds)},
+                    {"wire_ratio", or_null(row.wire_ratio)},
+                    {"paper_floats_ratio", or_null(row.paper_floats_ratio)},
+                    {"seconds_ratio", or_null(row.seconds_ratio)},
+                    {"values", values},
+                    {"folders", folders}});
+  }
+  return rows;
+}
+
+std::string comparison_csv(const Comparison& comparison) {
+  std::string text;
+  for (const Json& row : comparison_json(comparison)) {
+    Cells names, cells;
+    for (const auto& [key, value] : row.items()) {
+      names.push_back(key);
+      cells.push_back(csv_cell(value));
+    }
+    text += (text.empty() ? csv_line(names) : "") + csv_line(cells);
+  }
+  return text;
+}
+
+}  // namespace accordion

@@ -1,0 +1,36 @@
+// What a comparison takes from a run's folder: how well it ended, and what that cost.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "accordion/base/options.h"
+
+namespace accordion {
+
+enum class Metric { kAccuracy, kPerplexity };
+
+struct RunResult {
+  Metric metric = Metric::kAccuracy;
+  double value = 0;    // After the last epoch; an accuracy is a fraction.
+  double seconds = 0;  // Of the training loop, all epochs.
+  std::uint64_t payload_bytes = 0, wire_bytes = 0, paper_floats = 0;  // Of one rank.
+};
+
+// Throws Error naming the folder when its record cannot be read, or has no epoch with a test result.
+RunResult read_result(const std::filesystem::path& folder);
+
+// What would run, as a run's config.json has it.
+struct RunPlan {
+  Json options;
+  int workers = 1;
+  std::optional<int> threads = {};  // None: as many as the cores allow, whatever that was.
+};
+
+// Empty when the folder holds a finished run of this very plan. Else why it does not: "there is none",
+// "it was interrupted", "epochs was 2 and is 3".
+std::string why_not_finished(const std::filesystem::path& folder, const RunPlan& plan);
+
+}  // namespace accordion

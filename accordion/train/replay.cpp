@@ -1,0 +1,45 @@
+#include "accordion/train/replay.h"
+
+#include "accordion/log/read_run.h"
+#include "accordion/log/windows.h"
+
+namespace accordion {
+
+ControlOptions replayed_options(const std::filesystem::path& folder) {
+  const Json config = read_run(folder).config;
+  const auto options = config.find("options");
+  if (options == config.end() || !options->contains("controller"))
+    throw UsageError((folder / "config.json").string() +
+                     ": no controller among its options, expected the "
+                     "run folder of accordion train");
+  ControlOptions control;
+  from_json(*options, control);
+  check_control(folder.string(), control);
+  return control;
+}
+
+std::unique_ptr<Controller> replayed_controller(const std::filesystem::path& folder,
+                                                const std::vector<std::string>& layers) {
+  const std::vector<RecordedWindow> windows = read_run_windows(folder);
+  std::vector<Decision> decisions;
+  for (const RecordedWindow& window : windows) {
+    Decision decision{.batch = window.batch_reason.empty() ? 0 : window.global_batch,
+                      .batch_reason = window.batch_reason};
+    for (const LayerRecord& layer : window.layers) {
+      decision.levels.push_back(layer.level);
+      decision.reasons.push_back("replayed: " + layer.reason);
+    }
+    decisions.push_back(std::move(decision));
+  }
+  const std::vector<LayerRecord>& recorded = windows[0].layers;
+  for (std::size_t i = 0; i < std::max(layers.size(), recorded.size()); ++i) {
+    const std::string there = i < recorded.size() ? recorded[i].name : "none";
+    const std::string here = i < layers.size() ? layers[i] : "none";
+    if (there != here)
+      throw UsageError("train: replay=" + folder.string() + ": its layer " + std::to_string(i) + " is " +
+                       there + ", expected " + here + " as in this run's model");
+  }
+  return make_replay(std::move(decisions));
+}
+
+}  // namespace accordion

@@ -1,0 +1,103 @@
+#include "accordion/train/steering.h"
+
+#include <limits>
+
+#include "accordion/train/replay.h"
+
+namespace accordion {
+
+std::unique_ptr<Controller> run_controller(const TrainOptions& options,
+                                           const std::vector<std::string>& layers, int levels) {
+  return options.replay.empty() ? make_controller(options.control, layers.size(), levels)
+                                : replayed_controller(options.replay, layers);
+}
+
+Tracking run_tracking(const ControlOptions& options, const Controller& controller) {
+  const Needs needs = controller.needs();
+  return {.norms = true,
+          .squares = needs.squares,
+          .trials = needs.trials,
+          .low_rank = options.low_rank(),
+          .aggregated = options.norms == "aggregated"};
+}
+
+Steering::Steering(const ControlOptions& options, std::vector<CodecOptions> levels,
+                   std::unique_ptr<Controller> controller, DataParallel& ddp, Communicator& control,
+                   double rate)
+    : window_steps_(options.window),
+      levels_(std::move(levels)),
+      controller_(std::move(controller)),
+      ddp_(ddp),
+      control_(control),
+      rate_(rate) {
+  apply(controller_ ? controller_->first() : Decision{});
+  // An epoch may end before the first window does.
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  if (controller_) describe_layers({.norms = std::vector<double>(ddp.exchange().tensors(), unknown)});
+}
+
+void Steering::end_step(double next_rate, bool last) {
+  if (window_steps_ > 0 && ++steps_ == window_steps_) end_window(next_rate, last);
+}
+
+void Steering::end_epoch(double next_rate, bool last) {
+  if (window_steps_ == 0) end_window(next_rate, last);
+}
+
+void Steering::end_window(double next_rate, bool last) {
+  const WindowStats stats = ddp_.take_window();
+  if (controller_) describe_layers(stats);
+  if (controller_ && window_steps_ > 0) windows_.push_back({window_, rate_, stats.steps, layers_});
+  if (!last)
+    apply(controller_ ? controller_->decide({.window = window_,
+                                             .lr = rate_,
+                                             .next_lr = next_rate,
+                                             .norms = stats.norms,
+                                             .steps = stats.steps,
+                                             .squares = stats.squares,
+                                             .trials = stats.trials})
+                      : Decision{});
+  ++window_;
+  steps_ = 0;
+  rate_ = next_rate;
+}
+
+void Steering::describe_layers(const WindowStats& stats) {
+  const Exchange& exchange = ddp_.exchange();
+  layers_.clear();
+  for (std::size_t i = 0; i < exchange.tensors(); ++i) {
+    const CodecOptions& level = levels_[static_cast<std::size_t>(exchange.level(i))];
+    // Small and one-dimensional tensors go dense whatever their level says.
+    const bool routed = !exchange.compresses(i) && !std::holds_alternative<NoneOptions>(level);
+    LayerRecord& layer = layers_.emplace_back();
+    layer = {.name = exchange.tensor(i).name,
+             .elements = static_cast<std::int64_t>(exchange.tensor(i).shape.count()),
+             .norm = stats.norms[i],
+             .level = exchange.level(i),
+             .codec = routed ? "none" : codec_text(level),
+             .reason = routed ? "not worth compressing" : reasons_[i]};
+    if (!stats.squares.empty()) layer.squares = stats.squares[i];
+    if (stats.trials.empty()) continue;
+    for (const Trial& trial : stats.trials[i]) {
+      layer.level_errors.push_back(trial.error);
+      layer.level_bytes.push_back(trial.bytes);
+    }
+  }
+}
+
+void Steering::apply(Decision decision) {
+  Exchange& exchange = ddp_.exchange();
+  std::vector<std::int64_t> message(decision.levels.begin(), decision.levels.end());
+  message.push_back(decision.batch);
+  message.resize(exchange.tensors() + 1);
+  control_.broadcast(std::as_writable_bytes(std::span(message)), 0);
+  batch_ = message.back();
+  message.pop_back();
+  bool changed = false;
+  for (std::size_t i = 0; i < message.size(); ++i) changed = changed || message[i] != exchange.level(i);
+  if (changed) exchange.set_levels(std::vector<int>(message.begin(), message.end()));
+  reasons_ = std::move(decision.reasons);
+  batch_reason_ = std::move(decision.batch_reason);
+}
+
+}  // namespace accordion

@@ -1,0 +1,64 @@
+// Takes what a window of steps left behind to the controller, and its decision to all ranks: message sizes
+// follow levels, so all must agree. Keeps for the record what was decided and why.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "accordion/adapt/control.h"
+#include "accordion/ddp/ddp.h"
+#include "accordion/log/epoch_record.h"
+#include "accordion/train/options.h"
+
+namespace accordion {
+
+// The controller of a run over these parameters; of a replay, the one that repeats it.
+std::unique_ptr<Controller> run_controller(const TrainOptions& options,
+                                           const std::vector<std::string>& layers, int levels);
+
+// What must be tracked for it.
+Tracking run_tracking(const ControlOptions& options, const Controller& controller);
+
+class Steering {
+ public:
+  // Applies the controller's first decision. Rank 0 decides; the others have no controller. `rate` is the
+  // schedule's at the first step.
+  Steering(const ControlOptions& options, std::vector<CodecOptions> levels,
+           std::unique_ptr<Controller> controller, DataParallel& ddp, Communicator& control, double rate);
+
+  // Samples in a step of all ranks, from the next epoch on; 0: as the run's options have it.
+  std::int64_t batch() const { return batch_; }
+  const std::string& batch_reason() const { return batch_reason_; }
+
+  // After every step, and after an epoch's last one. `next_rate` is the schedule's at the next step. Nothing
+  // is decided where there is none.
+  void end_step(double next_rate, bool last);
+  void end_epoch(double next_rate, bool last);
+
+  // Rank 0's: the layers in the last window that has ended, and the windows since the last call, where
+  // windows are not epochs.
+  const std::vector<LayerRecord>& layers() const { return layers_; }
+  std::vector<WindowRecord> take_windows() { return std::exchange(windows_, {}); }
+
+ private:
+  void end_window(double next_rate, bool last);
+  void describe_layers(const WindowStats& stats);
+  void apply(Decision decision);
+
+  int window_steps_;  // 0: a window is an epoch.
+  std::vector<CodecOptions> levels_;
+  std::unique_ptr<Controller> controller_;
+  DataParallel& ddp_;
+  Communicator& control_;
+  int window_ = 0;
+  int steps_ = 0;  // In this window.
+  double rate_;    // The schedule's at its first step.
+  std::int64_t batch_ = 0;
+  std::string batch_reason_;
+  std::vector<std::string> reasons_;  // For the levels in force.
+  std::vector<LayerRecord> layers_;
+  std::vector<WindowRecord> windows_;
+};
+
+}  // namespace accordion
