@@ -15,15 +15,21 @@ Run add_models(CLI::App& verb) {
   return [json] {
     Json rows = Json::array();
     for (const ModelDescription& model : describe_models())
-      rows.push_back({{"name", model.name}, {"data", model.data}, {"parameters", model.parameters}});
+      rows.push_back({{"name", model.name},
+                      {"data", model.data},
+                      {"parameters", model.parameters},
+                      {"tensors", model.tensors},
+                      {"compressible_tensors", model.compressible_tensors}});
     if (*json) {
       std::cout << rows.dump(2) << "\n";
       return 0;
     }
-    std::printf("%-12s %-14s %12s\n", "model", "data", "parameters");
+    std::printf("%-12s %-14s %12s %8s %13s\n", "model", "data", "parameters", "tensors", "compressible");
     for (const Json& row : rows)
-      std::printf("%-12s %-14s %12lld\n", row["name"].get<std::string>().c_str(),
-                  row["data"].get<std::string>().c_str(), row["parameters"].get<long long>());
+      std::printf("%-12s %-14s %12lld %8d %13d\n", row["name"].get<std::string>().c_str(),
+                  row["data"].get<std::string>().c_str(), row["parameters"].get<long long>(),
+                  row["tensors"].get<int>(), row["compressible_tensors"].get<int>());
+    std::printf("Narrower or wider: resnet18:width=0.25 has a quarter of the channels.\n");
     return 0;
   };
 }

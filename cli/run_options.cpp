@@ -11,7 +11,7 @@ namespace accordion::cli {
 void check_run_options(const TrainOptions& options) {
   check_train_options(options);
   if (!options.replay.empty()) replayed_options(options.replay);
-  check_name("train", "model", options.model, one_of(model_names()));
+  parse_model(options.model);
   check_name("train", "data", options.data, one_of(dataset_names()));
 }
 

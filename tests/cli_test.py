@@ -19,7 +19,8 @@ class Refusals(ProgramTest):
             ("trian",): 'accordion: unknown verb "trian"; did you mean "train"? There are: train, compare, decide, models, data, bench',
             ("train", "--epoch", "3"): "accordion: unknown option --epoch; did you mean --epochs? See accordion train --help",
             ("train", "--model", "resnet81"):
-                'accordion: train: unknown model "resnet81"; did you mean "resnet18"? There are: cnn, resnet18, resnet20',
+                'accordion: unknown model "resnet81"; did you mean "resnet18"? There are: cnn, densenet, googlenet, resnet18, resnet20, '
+                "senet, seresnet18, vgg19bn, wideresnet",
             ("train", "--data", "fashionmnist"):
                 'accordion: train: unknown data "fashionmnist"; did you mean "fashion-mnist"? '
                 "There are: fashion-mnist, mnist, cifar10, cifar100",

@@ -1,5 +1,7 @@
 #include "accordion/models/cnn.h"
 
+#include "accordion/models/blocks.h"
+
 namespace accordion {
 namespace {
 
@@ -7,15 +9,13 @@ namespace nn = torch::nn;
 
 class Cnn final : public Network {
  public:
-  explicit Cnn(const InputShape& input)
-      : conv1_(nn::Conv2dOptions(input.channels, 32, 3).padding(1)),
-        conv2_(nn::Conv2dOptions(32, 64, 3).padding(1)),
-        hidden_(64 * (input.height / 4) * (input.width / 4), 64),
-        out_(64, input.classes) {
-    register_module("conv1", conv1_);
-    register_module("conv2", conv2_);
-    register_module("hidden", hidden_);
-    register_module("out", out_);
+  Cnn(const CnnOptions& options, const InputShape& input) {
+    require_size(options.kName, input, 4, "it halves them 2 times");
+    const int first = options.scaled(32), second = options.scaled(64), hidden = options.scaled(64);
+    conv1_ = register_module("conv1", conv(input.channels, first, 3, 1, Bias::kYes));
+    conv2_ = register_module("conv2", conv(first, second, 3, 1, Bias::kYes));
+    hidden_ = register_module("hidden", nn::Linear(second * (input.height / 4) * (input.width / 4), hidden));
+    out_ = register_module("out", nn::Linear(hidden, input.classes));
   }
 
   torch::Tensor forward(torch::Tensor x) override {
@@ -25,14 +25,14 @@ class Cnn final : public Network {
   }
 
  private:
-  nn::Conv2d conv1_, conv2_;
-  nn::Linear hidden_, out_;
+  nn::Conv2d conv1_{nullptr}, conv2_{nullptr};
+  nn::Linear hidden_{nullptr}, out_{nullptr};
 };
 
 }  // namespace
 
-std::shared_ptr<Network> make_cnn(const InputShape& input) {
-  return std::make_shared<Cnn>(input);
+std::shared_ptr<Network> make(const CnnOptions& options, const InputShape& input) {
+  return std::make_shared<Cnn>(options, input);
 }
 
 }  // namespace accordion

@@ -1,13 +1,22 @@
 // A LeNet-class network that trains in minutes on two cores.
 #pragma once
 
-#include "accordion/models/network.h"
-#include "accordion/models/zoo.h"
+#include <memory>
+#include <string_view>
+
+#include "accordion/models/input_shape.h"
+#include "accordion/models/width.h"
 
 namespace accordion {
 
+class Network;
+
 // conv 3x3 -> 32, pool, conv 3x3 -> 64, pool, linear -> 64, linear -> classes. 220,234 parameters on 28x28
 // grey images.
-std::shared_ptr<Network> make_cnn(const InputShape& input);
+struct CnnOptions : WidthOption {
+  static constexpr std::string_view kName = "cnn";
+};
+
+std::shared_ptr<Network> make(const CnnOptions& options, const InputShape& input);
 
 }  // namespace accordion

@@ -1,20 +1,32 @@
 #include "accordion/models/describe.h"
 
+#include <algorithm>
+
 #include "accordion/models/network.h"
+#include "accordion/models/shapes.h"
 #include "accordion/models/zoo.h"
 
 namespace accordion {
+
+std::vector<TensorInfo> model_tensors(const std::string& setting, const InputShape& input) {
+  std::vector<TensorInfo> tensors;
+  for (const auto& parameter : make_model(setting, input)->named_parameters())
+    tensors.push_back({parameter.key(), Shape{parameter.value().sizes().vec()}});
+  return tensors;
+}
 
 std::vector<ModelDescription> describe_models() {
   const std::pair<const char*, InputShape> data_sets[] = {
       {"fashion-mnist", {1, 28, 28, 10}}, {"cifar10", {3, 32, 32, 10}}, {"cifar100", {3, 32, 32, 100}}};
   std::vector<ModelDescription> rows;
   for (const std::string& name : model_names())
-    for (const auto& [data, shape] : data_sets) {
-      std::int64_t parameters = 0;
-      for (const torch::Tensor& parameter : make_model(name, shape)->parameters())
-        parameters += parameter.numel();
-      rows.push_back({name, data, parameters});
+    for (const auto& [data, input] : data_sets) {
+      const auto tensors = model_tensors(name, input);
+      const auto compressible = std::count_if(tensors.begin(), tensors.end(), [](const TensorInfo& tensor) {
+        return tensor.shape.dims.size() >= 2;
+      });
+      rows.push_back({name, data, static_cast<std::int64_t>(parameter_count(tensors)),
+                      static_cast<int>(tensors.size()), static_cast<int>(compressible)});
     }
   return rows;
 }

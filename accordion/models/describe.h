@@ -5,14 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "accordion/exchange/layer.h"
+#include "accordion/models/input_shape.h"
+
 namespace accordion {
 
 struct ModelDescription {
   std::string name, data;
   std::int64_t parameters;
+  int tensors, compressible_tensors;  // A bias or a norm's scale has one dimension, and goes dense.
 };
 
 // Every model on the data sets it is meant for.
 std::vector<ModelDescription> describe_models();
+
+// A model's parameters in order of registration, as the exchange sees them.
+std::vector<TensorInfo> model_tensors(const std::string& setting, const InputShape& input);
 
 }  // namespace accordion

@@ -88,7 +88,7 @@ std::vector<TensorInfo> cifar_resnet18() {
   return tensors.take();
 }
 
-// VGG's configuration E with batch normalisation, for CIFAR-10.
+// The zoo's VGG-19 with batch normalisation for CIFAR-10 (vgg.cpp).
 std::vector<TensorInfo> cifar_vgg19bn() {
   constexpr std::int64_t kPool = 0;
   Tensors tensors;

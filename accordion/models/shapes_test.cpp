@@ -5,8 +5,7 @@
 #include <map>
 
 #include "accordion/base/error.h"
-#include "accordion/models/network.h"
-#include "accordion/models/zoo.h"
+#include "accordion/models/describe.h"
 
 namespace accordion {
 namespace {
@@ -21,13 +20,14 @@ TEST(Shapes, HaveThePublishedParameterCounts) {
     EXPECT_EQ(parameter_count(model_shapes(name)), expected.at(name)) << name;
 }
 
-TEST(Shapes, AreThoseOfTheZoosModel) {
-  const auto tensors = model_shapes("resnet18");
-  const auto parameters = make_model("resnet18", {3, 32, 32, 10})->named_parameters();
-  ASSERT_EQ(tensors.size(), parameters.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    EXPECT_EQ(tensors[i].name, parameters[i].key());
-    EXPECT_EQ(tensors[i].shape.dims, parameters[i].value().sizes().vec()) << tensors[i].name;
+TEST(Shapes, AreThoseOfTheZoosModels) {
+  for (const std::string name : {"resnet18", "vgg19bn"}) {
+    const auto shapes = model_shapes(name), tensors = model_tensors(name, {3, 32, 32, 10});
+    ASSERT_EQ(shapes.size(), tensors.size());
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      EXPECT_EQ(shapes[i].name, tensors[i].name);
+      EXPECT_EQ(shapes[i].shape.dims, tensors[i].shape.dims) << shapes[i].name;
+    }
   }
 }
 

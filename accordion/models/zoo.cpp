@@ -1,36 +1,50 @@
 #include "accordion/models/zoo.h"
 
-#include <functional>
-#include <map>
+#include <utility>
 
 #include "accordion/base/error.h"
 #include "accordion/base/names.h"
-#include "accordion/models/cnn.h"
-#include "accordion/models/resnet.h"
+#include "accordion/base/options.h"
 
 namespace accordion {
 namespace {
 
-using Make = std::function<std::shared_ptr<Network>(const InputShape&)>;
+// Calls visit(Options{}) for each alternative, in order.
+template <class Visit, std::size_t... I>
+void for_each_model(Visit&& visit, std::index_sequence<I...>) {
+  (visit(std::variant_alternative_t<I, ModelOptions>{}), ...);
+}
 
-const std::map<std::string, Make>& zoo() {
-  static const std::map<std::string, Make> models = {
-      {"cnn", make_cnn}, {"resnet18", make_resnet18}, {"resnet20", make_resnet20}};
-  return models;
+template <class Visit>
+void for_each_model(Visit&& visit) {
+  for_each_model(visit, std::make_index_sequence<std::variant_size_v<ModelOptions>>{});
 }
 
 }  // namespace
 
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const auto& [name, make] : zoo()) names.push_back(name);
+  for_each_model([&](auto options) { names.emplace_back(options.kName); });
   return names;
 }
 
-std::shared_ptr<Network> make_model(const std::string& name, const InputShape& input) {
-  const auto found = zoo().find(name);
-  if (found == zoo().end()) throw UsageError(unknown_name("model", name, model_names()));
-  return found->second(input);
+ModelOptions parse_model(std::string_view setting) {
+  const std::string_view name = setting.substr(0, setting.find(':'));
+  const std::string_view fields = setting.substr(std::min(setting.size(), name.size() + 1));
+  ModelOptions result;
+  bool known = false;
+  for_each_model([&](auto options) {
+    if (options.kName != name) return;
+    known = true;
+    parse_fields(name, fields, options);
+    result = options;
+  });
+  if (!known) throw UsageError(unknown_name("model", name, model_names()));
+  return result;
+}
+
+std::shared_ptr<Network> make_model(const std::string& setting, const InputShape& input) {
+  return std::visit([&](const auto& options) { return make(options, input); }, parse_model(setting));
 }
 
 }  // namespace accordion

@@ -1,23 +1,37 @@
-// Every model by name.
+// Every model by name. A setting is written `name:option=value,option=value`, or just `name`, as codecs are.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
+
+#include "accordion/models/cnn.h"
+#include "accordion/models/densenet.h"
+#include "accordion/models/googlenet.h"
+#include "accordion/models/input_shape.h"
+#include "accordion/models/resnet.h"
+#include "accordion/models/senet.h"
+#include "accordion/models/seresnet.h"
+#include "accordion/models/vgg.h"
+#include "accordion/models/wideresnet.h"
 
 namespace accordion {
 
 class Network;
 
-// What a data set asks of a model.
-struct InputShape {
-  int channels, height, width, classes;
-};
+using ModelOptions =
+    std::variant<CnnOptions, DenseNetOptions, GoogLeNetOptions, ResNet18Options, ResNet20Options,
+                 SeNetOptions, SeResNet18Options, Vgg19BnOptions, WideResNetOptions>;
 
 std::vector<std::string> model_names();
 
-// Weights come from torch's generator: seed it first. Throws UsageError for an unknown name, or an input the
-// model cannot take.
-std::shared_ptr<Network> make_model(const std::string& name, const InputShape& input);
+// Throws UsageError for an unknown model or option and for a value out of range.
+ModelOptions parse_model(std::string_view setting);
+
+// Weights come from torch's generator: seed it first. Throws UsageError for what parse_model refuses, and for
+// an input that the model cannot take.
+std::shared_ptr<Network> make_model(const std::string& setting, const InputShape& input);
 
 }  // namespace accordion

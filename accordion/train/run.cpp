@@ -64,9 +64,10 @@ class Recorder {
  public:
   Recorder(const TrainOptions& options, const RunSetup& setup)
       : control_(options.control),
-        folder_(setup.out.empty()
-                    ? make_default_folder("runs", options.data, options.model, std::time(nullptr))
-                    : setup.out,
+        folder_(setup.out.empty() ? make_default_folder("runs", options.data,
+                                                        options.model.substr(0, options.model.find(':')),
+                                                        std::time(nullptr))
+                                  : setup.out,
                 setup.if_taken) {
     folder_.write_config(config_json(options, setup));
   }

@@ -1,0 +1,47 @@
+// Pieces that several networks are made of.
+#pragma once
+
+#include <string_view>
+
+#include "accordion/models/input_shape.h"
+#include "accordion/models/network.h"
+
+namespace accordion {
+
+enum class Bias { kNo, kYes };
+
+// A convolution that keeps the image's size, or divides it by the stride.
+torch::nn::Conv2d conv(int in, int out, int kernel, int stride, Bias bias);
+
+torch::nn::ReLU relu_in_place();
+
+class ConvNormReluImpl final : public torch::nn::Module {
+ public:
+  ConvNormReluImpl(int in, int out, int kernel, int stride, Bias bias);
+  torch::Tensor forward(torch::Tensor x);
+
+ private:
+  torch::nn::Conv2d conv_;
+  torch::nn::BatchNorm2d norm_;
+};
+TORCH_MODULE(ConvNormRelu);
+
+// What blocks of the pre-activation kind are made of.
+class NormReluConvImpl final : public torch::nn::Module {
+ public:
+  NormReluConvImpl(int in, int out, int kernel, int stride, Bias bias);
+  torch::Tensor forward(torch::Tensor x);
+
+ private:
+  torch::nn::BatchNorm2d norm_;
+  torch::nn::Conv2d conv_;
+};
+TORCH_MODULE(NormReluConv);
+
+// The mean over an image, whatever its size: [batch, channels].
+torch::Tensor global_average(const torch::Tensor& images);
+
+// Throws UsageError for images smaller than smallest x smallest, naming the model and its reason.
+void require_size(std::string_view model, const InputShape& input, int smallest, std::string_view reason);
+
+}  // namespace accordion

@@ -1,0 +1,21 @@
+// Densely connected networks with bottlenecks and compression, DenseNet-BC (Huang et al. 2017).
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "accordion/models/input_shape.h"
+#include "accordion/models/width.h"
+
+namespace accordion {
+
+class Network;
+
+// Growth 12, blocks of [6,12,24,16] layers; 1,000,618 parameters on CIFAR-10.
+struct DenseNetOptions : WidthOption {
+  static constexpr std::string_view kName = "densenet";
+};
+
+std::shared_ptr<Network> make(const DenseNetOptions& options, const InputShape& input);
+
+}  // namespace accordion
