@@ -49,10 +49,8 @@ std::vector<PlannedRun> plan_runs(const ComparisonRecipe& recipe, const fs::path
   const std::size_t total = recipe.seeds.size() * recipe.settings.size();
   for (const int seed : recipe.seeds)
     for (const Setting& setting : recipe.settings) {
-      TrainOptions train = setting.options.train;
+      TrainOptions train = resolve(setting.options.train);  // As the record will have it.
       train.seed = seed;
-      // As the record of a run that replays another has it.
-      if (!train.replay.empty()) train.control = replayed_options(train.replay);
       const LaunchOptions& launch = setting.options.launch;
       PlannedRun run{.setting = &setting,
                      .seed = seed,
@@ -125,7 +123,7 @@ class Compare {
     if (kept > 0) std::cerr << "; " << kept << " are there already";
     std::cerr << "\n";
     for (const Setting& setting : recipe_.settings)
-      for (const std::string& warning : train_warnings(setting.options.train))
+      for (const std::string& warning : train_warnings(resolve(setting.options.train)))
         std::cerr << "accordion: warning: " << setting.name << ": " << warning << "\n";
   }
 
@@ -147,7 +145,6 @@ class Compare {
                    "the rest\n";
       return 128 + ending.interrupted;
     }
-    if (ending.status == 2) return 2;  // `train` said why, and would say it of every run.
     if (ending.status != 0) {
       // Its last words have passed already; how it ended has not.
       std::string how = ending.message.substr(0, ending.message.find("; its last words"));

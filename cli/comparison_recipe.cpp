@@ -35,8 +35,7 @@ std::string folder_name(std::string_view name) {
 
 void check_setting(const RecipeSection& section, const Setting& setting) {
   try {
-    check_run_options(setting.options.train);
-    check_batches(setting.options.train, setting.options.launch.workers);
+    check_run_options(setting.options.train, setting.options.launch.workers);
   } catch (const UsageError& error) {
     throw UsageError(section.where + ": [" + section.name + "]: " + error.what());
   }

@@ -1,4 +1,5 @@
 // accordion decide: recorded norms and learning rates through a controller.
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
@@ -26,7 +27,7 @@ std::vector<RecordedWindow> read_windows(const DecideArguments& arguments) {
 // What the controller was shown, or would have been.
 class Shown {
  public:
-  Shown(const RecordedWindow& window, double next_lr, const Needs& needs, std::size_t levels)
+  Shown(const RecordedWindow& window, double next_lr, const Needs& needs)
       : window_(window), next_lr_(next_lr) {
     for (const LayerRecord& layer : window.layers) {
       norms_.push_back(layer.norm);
@@ -34,9 +35,6 @@ class Shown {
       squares_.push_back(layer.squares.value_or(0));
       const std::size_t tried = layer.level_errors.size();
       any_trial_ = any_trial_ || tried > 0;
-      if (needs.trials && tried > 0 && tried != levels)
-        throw UsageError("decide: the run recorded the errors of " + std::to_string(tried) +
-                         " levels, expected as many as are given now, " + std::to_string(levels));
       std::vector<Trial>& trials = trials_.emplace_back();
       for (std::size_t i = 0; i < tried; ++i)
         trials.push_back({layer.level_errors[i], i < layer.level_bytes.size() ? layer.level_bytes[i] : 0});
@@ -68,12 +66,11 @@ class Shown {
 };
 
 // The decision in force during each window.
-std::vector<Decision> replay(const std::vector<RecordedWindow>& windows, Controller& controller,
-                             std::size_t levels) {
+std::vector<Decision> replay(const std::vector<RecordedWindow>& windows, Controller& controller) {
   std::vector<Decision> decisions = {controller.first()};
   for (std::size_t w = 0; w < windows.size(); ++w) {
     const bool last = w + 1 == windows.size();
-    const Shown shown(windows[w], windows[last ? w : w + 1].lr, controller.needs(), levels);
+    const Shown shown(windows[w], windows[last ? w : w + 1].lr, controller.needs());
     if (!last) decisions.push_back(controller.decide(shown.observation()));
   }
   return decisions;
@@ -85,13 +82,30 @@ std::size_t parameters(const std::vector<LayerRecord>& layers) {
   return static_cast<std::size_t>(count);
 }
 
+// Errors were recorded for the run's levels, and say nothing about others.
+void require_levels_of_run(const DecideArguments& arguments, const std::vector<CodecOptions>& levels,
+                           std::size_t parameters) {
+  const auto recorded = control_levels("decide", recorded_control(arguments.folder), parameters);
+  const auto text = [](const std::vector<CodecOptions>& list) {
+    std::string result;
+    for (const CodecOptions& level : list) result += (result.empty() ? "" : ";") + codec_text(level);
+    return result;
+  };
+  if (text(recorded) != text(levels))
+    throw UsageError("decide: levels " + text(levels) + ", expected those whose errors the run recorded, " +
+                     text(recorded));
+}
+
 int decide(const DecideArguments& arguments) {
   check_control("decide", arguments.control);
   const std::vector<RecordedWindow> windows = read_windows(arguments);
   const std::vector<LayerRecord>& layers = windows[0].layers;
   const std::vector<CodecOptions> levels = control_levels("decide", arguments.control, parameters(layers));
   const auto controller = make_controller(arguments.control, layers.size(), static_cast<int>(levels.size()));
-  const std::vector<Decision> decisions = replay(windows, *controller, levels.size());
+  const bool tried = std::any_of(layers.begin(), layers.end(),
+                                 [](const LayerRecord& layer) { return !layer.level_errors.empty(); });
+  if (controller->needs().trials && tried) require_levels_of_run(arguments, levels, parameters(layers));
+  const std::vector<Decision> decisions = replay(windows, *controller);
 
   Json rows = Json::array();
   std::size_t width = 5;
@@ -127,13 +141,19 @@ int decide(const DecideArguments& arguments) {
   return 0;
 }
 
-// A run folder alone is decided again as the run was; any option of a controller starts afresh.
+// A run is decided again as it was, but for the options that are given; another controller starts afresh. Its
+// windows are what they are.
 void take_options_of_run(const CLI::App& verb, DecideArguments& arguments) {
-  bool given = arguments.folder.empty();
-  arguments.control.fields([&](std::string_view name, auto&&...) {
-    given = given || verb.get_option("--" + std::string(name))->count() > 0;
+  if (arguments.folder.empty()) return;
+  const ControlOptions recorded = recorded_control(arguments.folder);
+  ControlOptions control = recorded;
+  const auto given = [&](std::string_view name) { return verb.get_option("--" + std::string(name)); };
+  if (given("controller")->count() > 0) control = {};
+  control.fields([&](std::string_view name, auto& value, auto&&...) {
+    if (given(name)->count() > 0) parse_value("decide", name, given(name)->results().back(), value);
   });
-  if (!given) arguments.control = replayed_options(arguments.folder);
+  control.window = recorded.window;
+  arguments.control = control;
 }
 
 }  // namespace

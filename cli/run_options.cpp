@@ -8,11 +8,12 @@
 
 namespace accordion::cli {
 
-void check_run_options(const TrainOptions& options) {
-  check_train_options(options);
-  if (!options.replay.empty()) replayed_options(options.replay);
+TrainOptions check_run_options(const TrainOptions& given, int workers) {
+  const TrainOptions options = resolve(given);
   parse_model(options.model);
   check_name("train", "data", options.data, one_of(dataset_names()));
+  check_batches(options, workers);
+  return options;
 }
 
 std::filesystem::path data_root() {

@@ -35,8 +35,8 @@ struct LaunchOptions {
   }
 };
 
-// What can be told before any rank starts is told once, not once a rank.
-void check_run_options(const TrainOptions& options);
+// What can be told before any rank starts is told once, not once a rank. Returns what will run.
+TrainOptions check_run_options(const TrainOptions& given, int workers);
 
 // Where data sets are kept, as the environment says.
 std::filesystem::path data_root();

@@ -14,6 +14,7 @@
 #include "accordion/launch/settings.h"
 #include "accordion/launch/supervise.h"
 #include "accordion/log/progress.h"
+#include "accordion/train/replay.h"
 #include "accordion/train/run.h"
 #include "cli/fields.h"
 #include "cli/run_options.h"
@@ -98,7 +99,7 @@ int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
   const int threads = launch.threads > 0 ? launch.threads : threads_of_rank(place, ::getenv);
   ensure_settings(threads, argv);
   if (place.rank == 0 && !launch.quiet)
-    for (const std::string& warning : train_warnings(arguments.train))
+    for (const std::string& warning : train_warnings(resolve(arguments.train)))
       std::cerr << "accordion: warning: " << warning << "\n";
 
   RunSetup setup;
@@ -127,7 +128,6 @@ int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
 // This process starts the ranks.
 int launch_ranks(const TrainArguments& arguments, int argc, char** argv) {
   const LaunchOptions& launch = arguments.launch;
-  check_batches(arguments.train, launch.workers);
   // Names the missing data set once, before ranks start.
   find_dataset(arguments.train.data, launch.data_dir, data_root());
   const int threads =
@@ -170,8 +170,8 @@ Run add_train(CLI::App& verb, int argc, char** argv) {
       apply_recipe(recipe, arguments->train, arguments->launch);
 
   return [arguments, argc, argv] {
-    check_run_options(arguments->train);
     const auto place = place_from_environment(::getenv);
+    check_run_options(arguments->train, place ? place->world : arguments->launch.workers);
     if (arguments->print_config) {
       std::cout << recipe_text(arguments->train) << recipe_text(arguments->launch);
       return 0;

@@ -10,7 +10,7 @@ import unittest
 
 from program import ProgramTest, environment
 
-SHARED = 'seeds = [1, 2]\nworkers = 2\nsamples = 600\nepochs = 2\nbatch = 25\n'
+SHARED = 'seeds = [1, 2]\nworkers = 2\nsamples = 600\ntest-samples = 500\nepochs = 2\nbatch = 25\n'
 RECIPE = SHARED + '''
 [plain]
 

@@ -5,7 +5,7 @@ import unittest
 
 from program import ProgramTest
 
-SMALL = ["--workers", 2, "--samples", 768, "--batch", 32, "--quiet"]
+SMALL = ["--workers", 2, "--samples", 768, "--test-samples", 500, "--batch", 32, "--quiet"]
 RANKS = ["--mild", "powersgd:approx-rank=4", "--strong", "powersgd:approx-rank=1"]
 
 
@@ -63,14 +63,16 @@ class Control(ProgramTest):
             self.assertLessEqual(sent, slack * sum(layer[key][middle] for layer in tried))
 
     def test_windows_of_steps(self):
-        self.train("windows", "--epochs", 2, "--controller", "accordion", *RANKS, "--window", 5, "--interval", 1)
+        first = self.train("windows", "--epochs", 2, "--controller", "accordion", *RANKS, "--window", 5, "--interval", 1)
         epochs = self.epochs("windows")  # 12 steps each
-        self.assertEqual([[w["window"] for w in e["windows"]] for e in epochs], [[0, 1], [2, 3]])
-        self.assertTrue(all(w["steps"] == 5 for e in epochs for w in e["windows"]))
+        self.assertEqual([[(w["window"], w["steps"]) for w in e["windows"]] for e in epochs],
+                         [[(0, 5), (1, 5)], [(2, 5), (3, 5), (4, 4)]])
         levels = {layer["level"] for window in self.recorded("windows") for layer in window.values()}
         self.assertEqual(levels, {0, 1}, "a norm that stands still ends the critical regime")
         self.assertIn("since window", json.dumps(epochs))
         self.check_decided("windows")
+        again = self.train("again", "--epochs", 2, "--replay", "windows")
+        self.assertEqual((first["test_loss"], first["wire_bytes"]), (again["test_loss"], again["wire_bytes"]))
 
     def test_batch_size(self):
         for controller, levels in (("accordion", []), ("joint", RANKS)):
@@ -111,7 +113,7 @@ class Control(ProgramTest):
     def test_watching_changes_nothing(self):
         plain = self.train("plain", "--epochs", 2, "--codec", "powersgd:approx-rank=2")
         watched = self.train("watched", "--epochs", 2, "--controller", "lgreco", "--levels",
-                             "powersgd:approx-rank=2;powersgd:approx-rank=2", "--norms", "aggregated")
+                             "powersgd:approx-rank=2;powersgd:approx-rank=2")
         self.assertEqual(plain["test_loss"], watched["test_loss"])
 
     # A diagnostic: training does not notice it.
@@ -134,6 +136,7 @@ class Control(ProgramTest):
                 (["train", "--replay", "nowhere"], "nowhere"),
                 (["train", "--replay", "short", "--controller", "accordion", *RANKS], "expected none beside it"),
                 (["train", "--replay", "short", "--model", "resnet20", *SMALL], "as in this run's model"),
+                (["train", "--replay", "short", "--out", "short", "--overwrite", *SMALL], "expected another folder"),
                 (["decide", "short", "--controller", "lgreco", "--levels", "none;topk"], "needs more than norms"),
                 (["decide", "short", "--controller", "adaqs", "--levels", "none;topk"], "needs more than norms")):
             with self.subTest(expected):

@@ -25,7 +25,7 @@ class Decide(ProgramTest):
 
     def test_a_run_decides_as_its_replay(self):
         arguments = [*ACCORDION, "--interval", 1]
-        self.run_program("train", "--workers", 2, "--samples", 2000, "--epochs", 4, "--out", "run", "--quiet",
+        self.run_program("train", "--workers", 2, "--samples", 2000, "--test-samples", 500, "--epochs", 4, "--out", "run", "--quiet",
                          "--schedule", "step", "--milestones", 3, *arguments)
         replayed = json.loads(self.run_program("decide", "run", *arguments, "--json")[0])
         _, epochs, _ = self.read_run(self.folder / "run")
@@ -43,14 +43,15 @@ class Decide(ProgramTest):
     # Two levels that are one: the controller may say what it likes.
     def test_mild_as_strong_is_static(self):
         def losses(*arguments):
-            out, _ = self.run_program("train", "--workers", 4, "--samples", 600, "--batch", 32, "--epochs", 3, "--quiet", "--json",
-                                      *arguments)
+            out, _ = self.run_program("train", "--workers", 4, "--samples", 600, "--test-samples", 500, "--batch", 32,
+                                      "--epochs", 3, "--quiet", "--json", *arguments)
             return json.loads(out)["test_loss"]
         for codec in ("powersgd:approx-rank=2", "topk:keep=0.05"):
             self.assertEqual(losses("--codec", codec),
                              losses("--controller", "accordion", "--mild", codec, "--strong", codec, "--interval", 1))
 
-    # Levels that change in every epoch, for pairs of every codec: ranks that disagreed would stop the run.
+    # Levels that change in every epoch, for pairs of every codec: ranks whose levels, or weights after an epoch, differ
+    # stop the run.
     def test_ranks_agree_whatever_changes(self):
         pairs = [("none", "topk:keep=0.01"), ("fp16", "powersgd:approx-rank=1"), ("bf16", "mstopk:keep=0.01"),
                  ("randomk:keep=0.1", "sign-scaled:chunked=true"), ("dgc:keep=0.1", "dgc:keep=0.01"),
@@ -58,7 +59,8 @@ class Decide(ProgramTest):
                  ("atomo:budget=4", "sign-vote")]
         for mild, strong in pairs:
             with self.subTest(mild=mild, strong=strong):
-                out, _ = self.run_program("train", "--workers", 4, "--samples", 256, "--batch", 32, "--epochs", 3, "--lr", 0.01,
+                out, _ = self.run_program("train", "--workers", 4, "--samples", 256, "--test-samples", 500, "--batch", 32,
+                                          "--epochs", 3, "--lr", 0.01,
                                           "--controller", "schedule", "--plan", "mild@0-1,mild@2-3,strong", "--mild", mild,
                                           "--strong", strong, "--quiet", "--json")
                 self.assertEqual(json.loads(out)["status"], "finished")

@@ -13,7 +13,7 @@ PROGRAM = os.environ.get("ACCORDION", str(pathlib.Path(__file__).resolve().paren
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMPI_", "PMI_", "SLURM_", "TORCHELASTIC_")
 
 # A run of a second or two: enough for every part of training to happen.
-QUICK = ["--samples", "600", "--epochs", "2", "--batch", "50"]
+QUICK = ["--samples", "600", "--test-samples", "1000", "--epochs", "2", "--batch", "50"]
 
 
 def environment(**added):

@@ -92,9 +92,28 @@ TEST(Accordion, StaysMildForAWholeIntervalAfterADecay) {
   const auto ours = levels({.interval = 10}, constant(60, 1), rates);
   const auto published = levels({.interval = 10, .published = true}, constant(60, 1), rates);
   for (std::size_t e = 20; e < 60; ++e) {
-    EXPECT_EQ(ours[e], e >= 30 && e <= 40 ? 0 : kStrong) << e;
+    EXPECT_EQ(ours[e], e >= 30 && e < 40 ? 0 : kStrong) << e;
     EXPECT_EQ(published[e], e == 30 ? 0 : kStrong) << e;
   }
+}
+
+// Whatever the distance to the next detection.
+TEST(Accordion, HoldsAsLongAsItIsTold) {
+  for (const std::size_t fall : {21u, 22u, 25u, 30u, 31u})
+    for (const int hold : {1, 2, 10, 15}) {
+      const auto got = levels({.interval = 10, .hold = hold}, constant(60, 1), step_schedule(60, {fall}));
+      for (std::size_t e = 12; e < 60; ++e)
+        EXPECT_EQ(got[e], e >= fall && e < fall + static_cast<std::size_t>(hold) ? 0 : kStrong)
+            << e << ", fall " << fall << ", hold " << hold;
+    }
+}
+
+TEST(Accordion, AFallOfExactlyMinDecayIsNone) {
+  const auto at = [](double next) {
+    return levels({.interval = 5, .min_decay = 2}, constant(10, 1), {1, 1, 1, 1, 1, 1, 1, 1, next, next})[8];
+  };
+  EXPECT_EQ(at(0.5), kStrong);
+  EXPECT_EQ(at(0.499), 0);
 }
 
 TEST(Accordion, ADecayOnADetectionWins) {

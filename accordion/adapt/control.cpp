@@ -105,11 +105,14 @@ std::vector<CodecOptions> named_levels(std::string_view owner, const ControlOpti
 
 void check_control(std::string_view owner, const ControlOptions& options) {
   check(owner, options);
-  check_named_levels(std::string(owner), options);
   check_batch(std::string(owner), options);
+  check_named_levels(std::string(owner), options);
   constexpr std::size_t kAnyModel = 1;
   const auto levels = static_cast<int>(control_levels(owner, options, kAnyModel).size());
   if (options.controller == "schedule") parse_plan(options.plan, levels);
+  if ((options.controller == "lgreco" || options.controller == "auto") && options.norms == "aggregated")
+    throw UsageError(std::string(owner) + ": norms=aggregated beside controller=" + options.controller +
+                     ", expected local: what a level loses cannot be seen in what it let through");
   if (options.controller == "lgreco" && options.uniform >= levels)
     throw UsageError(std::string(owner) + ": uniform=" + std::to_string(options.uniform) +
                      ", expected a level from 0 to " + std::to_string(levels - 1));

@@ -43,7 +43,10 @@ struct ControlOptions {
     field("batch-strong", batch_strong,
           "The same at all other times. The learning rate grows with the batch, and is lr at batch-mild.",
           at_least(0));
-    field("window", window, "Steps that a controller watches before each decision; 0 for whole epochs.",
+    field("window", window,
+          "Steps that a controller watches before each decision, which counts a decay from the window after "
+          "it; 0 for "
+          "whole epochs.",
           at_least(0));
     field("interval", interval, "Accordion: epochs, or windows, between detections.", at_least(1));
     field("threshold", threshold, "Relative change of a layer's gradient norm that is critical.",
@@ -68,7 +71,10 @@ struct ControlOptions {
     field("low-rank-error", low_rank_error,
           "PowerSGD's error for L-GreCo and auto: by power steps, or by all singular values.",
           one_of({"power", "svd"}));
-    field("parity", parity, "`paper` for the published code's behaviour to the letter, where it differs.",
+    field("parity", parity,
+          "`paper` for the published code's behaviour to the letter, where it differs: decays two epochs "
+          "after their "
+          "milestone among it.",
           one_of({"none", "paper"}));
   }
 

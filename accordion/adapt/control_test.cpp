@@ -75,6 +75,8 @@ TEST(ControlOptions, RefuseWhatContradicts) {
           "or controller=joint for both");
   refuses({.controller = "accordion", .batch_mild = 64, .batch_strong = 128, .window = 5},
           "for whole epochs");
+  refuses({.codec = "topk", .controller = "auto", .norms = "aggregated"}, "expected local");
+  refuses({.controller = "accordion", .batch_strong = 128}, "the strong one at least the mild one");
   refuses({.controller = "lgreco", .levels = "none;topk", .uniform = 2}, "expected a level from 0 to 1");
 }
 

@@ -1,6 +1,7 @@
 #include "accordion/adapt/detector.h"
 
 #include <cmath>
+#include <limits>
 
 #include "accordion/adapt/critical.h"
 #include "accordion/base/options.h"
@@ -15,18 +16,25 @@ Detector::Detector(const AccordionRule& rule, std::size_t count, int phase)
     : rule_(rule),
       phase_(phase),
       norms_(count),
-      verdicts_(count, {true, "the first " + rule.unit + "s are critical"}) {}
+      detected_(count, {true, "the first " + rule.unit + "s are critical"}),
+      verdicts_(detected_) {}
 
 bool Detector::see(int window, double lr, double next_lr, std::span<const double> norms) {
+  const int next = window + 1;
   const bool detects = window % rule_.interval == phase_;
-  if (detects) detect(window, norms);
+  if (detects) {
+    detect(window, norms);
+    if (rule_.published) hold_until_ = window;
+  }
   const double factor = rule_.published ? 1 : rule_.min_decay;
   if (next_lr < lr / factor) {
-    const std::string where = rule_.unit + " " + std::to_string(window + 1);
-    verdicts_.assign(verdicts_.size(), {true, "learning rate falls at " + where});
-    // A fall just before a detection would otherwise be over after one window.
-    if (!rule_.published) hold_until_ = window + (rule_.hold ? rule_.hold : rule_.interval);
+    const int hold = rule_.hold ? rule_.hold : rule_.interval;
+    // As published, to the next detection: one window only if the rate falls just before it.
+    hold_until_ = rule_.published ? std::numeric_limits<int>::max() : window + hold;
+    fall_ = "learning rate falls at " + rule_.unit + " " + std::to_string(next);
   }
+  verdicts_ = detected_;
+  if (next <= hold_until_) verdicts_.assign(detected_.size(), {true, fall_});
   return detects;
 }
 
@@ -36,18 +44,17 @@ void Detector::detect(int window, std::span<const double> norms) {
   for (std::size_t i = 0; i < norms_.size(); ++i) {
     const double before = norms_[i], now = norms[i];
     norms_[i] = now;
-    if (window < hold_until_) continue;  // Critical already, and why is said.
     if (!compared_) {
-      verdicts_[i] = {true, "nothing to compare the first norm with"};
+      detected_[i] = {true, "nothing to compare the first norm with"};
     } else if (!comparable(before, now)) {
-      verdicts_[i] = {true, std::isfinite(before) && std::isfinite(now) ? "the last norm was zero"
+      detected_[i] = {true, std::isfinite(before) && std::isfinite(now) ? "the last norm was zero"
                                                                         : "a norm is not finite"};
     } else {
       const double change = relative_change(before, now);
       const std::string how = now == before
                                   ? "norm unchanged"
                                   : (now < before ? "norm fell " : "norm rose ") + percent_text(change);
-      verdicts_[i] = {change >= rule_.threshold, how + since};
+      detected_[i] = {change >= rule_.threshold, how + since};
     }
   }
   compared_ = true;

@@ -39,10 +39,13 @@ class Detector {
 
   AccordionRule rule_;
   int phase_;
-  bool compared_ = false;      // Whether there is an earlier detection.
-  std::vector<double> norms_;  // At the last detection.
+  bool compared_ = false;          // Whether there is an earlier detection.
+  std::vector<double> norms_;      // At the last detection,
+  std::vector<Verdict> detected_;  // and what it found.
+  // All is critical up to this window, whatever was detected: the rate fell.
+  int hold_until_ = -1;
+  std::string fall_;
   std::vector<Verdict> verdicts_;
-  int hold_until_ = 0;  // Critical, whatever is detected, up to this window.
 };
 
 // "62.5 %"

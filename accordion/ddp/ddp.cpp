@@ -33,12 +33,6 @@ NamedTensors trainable(torch::nn::Module& module) {
   return result;
 }
 
-std::vector<TensorInfo> describe(torch::nn::Module& module) {
-  std::vector<TensorInfo> tensors;
-  for (const auto& [name, tensor] : trainable(module)) tensors.push_back({name, {tensor.sizes().vec()}});
-  return tensors;
-}
-
 // Only the rank that decides watches.
 ExchangeOptions on_rank(const DdpOptions& options, int rank) {
   ExchangeOptions exchange = options.exchange;
@@ -85,12 +79,19 @@ std::span<std::byte> bytes_of(torch::Tensor& tensor) {
 
 }  // namespace
 
+std::vector<TensorInfo> exchanged_tensors(torch::nn::Module& module) {
+  std::vector<TensorInfo> tensors;
+  for (const auto& [name, tensor] : trainable(module)) tensors.push_back({name, {tensor.sizes().vec()}});
+  return tensors;
+}
+
 DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions options)
     : module_(module),
       control_(group.control()),
       options_(options),
       // Braces: the ranks agree before one of them may refuse its model alone.
-      exchange_{require_same_model(group, module, options), describe(module), on_rank(options, group.rank())},
+      exchange_{require_same_model(group, module, options), exchanged_tensors(module),
+                on_rank(options, group.rank())},
       thread_(exchange_, with_clipping(options, group.size())) {
   std::unordered_map<size_t, std::string> index_names;
   for (const auto& [name, tensor] : trainable(module)) {

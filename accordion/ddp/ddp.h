@@ -42,6 +42,9 @@ struct DdpOptions {
   ExchangeOptions exchange = {};
 };
 
+// A module's parameters that need a gradient, each once, in the order in which they are exchanged.
+std::vector<TensorInfo> exchanged_tensors(torch::nn::Module& module);
+
 // Everything that does not depend on the signature of forward.
 class DataParallel {
  public:

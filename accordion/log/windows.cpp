@@ -40,12 +40,10 @@ Number parse(std::string_view text, const std::filesystem::path& file, std::size
 }  // namespace
 
 std::vector<RecordedWindow> read_run_windows(const std::filesystem::path& folder) {
+  const Run run = read_run(folder);
+  const bool short_windows = run.config.contains("options") && run.config["options"].value("window", 0) > 0;
   std::vector<EpochRecord> epochs;
-  bool short_windows = false;
-  for (const Json& json : read_run(folder).epochs) {
-    from_json(json, epochs.emplace_back());
-    short_windows = short_windows || !epochs.back().windows.empty();
-  }
+  for (const Json& json : run.epochs) from_json(json, epochs.emplace_back());
   std::vector<RecordedWindow> result;
   for (const EpochRecord& epoch : epochs) {
     std::vector<WindowRecord> windows = epoch.windows;

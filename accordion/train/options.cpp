@@ -15,12 +15,16 @@ constexpr std::size_t kAnyModel = 1;
 void check_train_options(const TrainOptions& options) {
   check("train", options);
   check_control("train", options.control);
-  if (!options.replay.empty() && to_json(options.control) != to_json(ControlOptions{}))
-    throw UsageError("train: replay=" + options.replay +
-                     " brings the options of its controller along, expected none beside it");
   if (options.control.controls_batch() && options.accumulate != 1)
     throw UsageError("train: accumulate=" + std::to_string(options.accumulate) +
                      " beside batch-mild, expected 1: steps accumulate as many batches as they need");
+  if (options.diagnose != "none" && options.control.window > 0)
+    throw UsageError("train: diagnose=" + options.diagnose +
+                     " beside window, expected window=0: detectors are compared epoch by epoch");
+  if (options.control.norms == "aggregated" && options.non_finite == "skip")
+    throw UsageError(
+        "train: norms=aggregated beside non-finite=skip, expected norms=local: the mean of a step that is "
+        "skipped must not be watched");
   const std::vector<CodecOptions> levels = control_levels("train", options.control, kAnyModel);
   if (std::holds_alternative<DgcOptions>(levels[0]) && options.optimizer != "sgd")
     throw UsageError("train: codec=dgc with optimizer=" + options.optimizer +
@@ -70,9 +74,11 @@ double learning_rate(const TrainOptions& options, double epoch) {
   if (epoch < options.warmup_epochs)
     return options.warmup_lr + (options.lr - options.warmup_lr) * epoch / options.warmup_epochs;
   if (options.schedule == "step") {
+    // The published code looks back at the epoch that has ended, and asks whether it is past the milestone.
+    const int late = options.control.published() ? 2 : 0;
     double rate = options.lr;
     for (int milestone : options.milestones)
-      if (epoch >= milestone) rate /= options.decay;
+      if (epoch >= milestone + late) rate /= options.decay;
     return rate;
   }
   if (options.schedule == "cosine") {

@@ -14,7 +14,7 @@ namespace accordion {
 struct TrainOptions {
   std::string model = "cnn";
   std::string data = "fashion-mnist";
-  std::int64_t samples = 0;
+  std::int64_t samples = 0, test_samples = 0;
   int epochs = 10;
   int batch = 128;
   int accumulate = 1;
@@ -48,6 +48,7 @@ struct TrainOptions {
     field("model", model, "Model to train; `accordion models` lists them.");
     field("data", data, "Data set; `accordion data` lists them.");
     field("samples", samples, "Train on the first N of the shuffled training set; 0 for all.", at_least(0));
+    field("test-samples", test_samples, "Evaluate on the first N of the test set; 0 for all.", at_least(0));
     field("epochs", epochs, "Passes over the training set.", at_least(1));
     field("batch", batch, "Samples per worker and micro-batch.", at_least(1));
     field("accumulate", accumulate, "Micro-batches per optimizer step.", at_least(1));

@@ -5,7 +5,7 @@
 
 namespace accordion {
 
-ControlOptions replayed_options(const std::filesystem::path& folder) {
+ControlOptions recorded_control(const std::filesystem::path& folder) {
   const Json config = read_run(folder).config;
   const auto options = config.find("options");
   if (options == config.end() || !options->contains("controller"))
@@ -16,6 +16,18 @@ ControlOptions replayed_options(const std::filesystem::path& folder) {
   from_json(*options, control);
   check_control(folder.string(), control);
   return control;
+}
+
+TrainOptions resolve(const TrainOptions& given) {
+  TrainOptions options = given;
+  if (!given.replay.empty()) {
+    if (to_json(given.control) != to_json(ControlOptions{}))
+      throw UsageError("train: replay=" + given.replay +
+                       " brings the options of its controller along, expected none beside it");
+    options.control = recorded_control(given.replay);
+  }
+  check_train_options(options);
+  return options;
 }
 
 std::unique_ptr<Controller> replayed_controller(const std::filesystem::path& folder,

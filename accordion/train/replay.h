@@ -7,11 +7,16 @@
 #include <vector>
 
 #include "accordion/adapt/control.h"
+#include "accordion/train/options.h"
 
 namespace accordion {
 
-// The options of the run's controller: its levels, its windows, its batch sizes.
-ControlOptions replayed_options(const std::filesystem::path& folder);
+// The options of a run's controller: its levels, its windows, its batch sizes.
+ControlOptions recorded_control(const std::filesystem::path& folder);
+
+// What will run: of a replay, with the controller's options of the run that is replayed. Throws UsageError as
+// check_train_options does.
+TrainOptions resolve(const TrainOptions& given);
 
 // Throws UsageError when the run's layers are not these.
 std::unique_ptr<Controller> replayed_controller(const std::filesystem::path& folder,

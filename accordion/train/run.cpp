@@ -41,6 +41,18 @@ Json config_json(const TrainOptions& options, const RunSetup& setup) {
           {"options", to_json(options)}};
 }
 
+void require_samples(const std::string& option, std::int64_t samples, const Images& images,
+                     const std::string& what) {
+  if (samples > static_cast<std::int64_t>(images.size()))
+    throw UsageError("train: " + option + "=" + std::to_string(samples) + ", expected at most " +
+                     std::to_string(images.size()) + ", the " + what);
+}
+
+void keep_first(std::size_t count, Images& images) {
+  images.pixels.resize(count * images.image_size());
+  images.labels.resize(count);
+}
+
 // One fact a line, so that a disagreement can be shown as the line that differs.
 std::string lines_of(const Json& json) {
   std::string text;
@@ -133,7 +145,7 @@ class Recorder {
     for (const EpochRecord& record : records_) {
       double squares = 0;
       for (const LayerRecord& layer : record.layers) squares += layer.norm * layer.norm;
-      norms.push_back(std::sqrt(squares));
+      norms.push_back(std::sqrt(squares) / static_cast<double>(std::max<std::int64_t>(1, record.steps)));
       eigenvalues.push_back(record.hessian_eigenvalue.value_or(std::nan("")));
     }
     const DetectorAgreement agreement =
@@ -160,15 +172,17 @@ class Recorder {
 }  // namespace
 
 RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
-  check_train_options(given);
-  TrainOptions options = given;
-  if (!options.replay.empty()) options.control = replayed_options(options.replay);
+  const TrainOptions options = resolve(given);
+  if (std::error_code none;
+      !options.replay.empty() && std::filesystem::equivalent(options.replay, setup.out, none))
+    throw UsageError("train: out=" + setup.out.string() +
+                     " is the run to be replayed, expected another folder");
   check_batches(options, setup.meeting.size);
   torch::set_num_threads(setup.threads);
-  const Dataset data = load_dataset(options.data, setup.data_dir, setup.data_root);
-  if (options.samples > static_cast<std::int64_t>(data.train.size()))
-    throw UsageError("train: samples=" + std::to_string(options.samples) + ", expected at most " +
-                     std::to_string(data.train.size()) + ", the training samples of " + data.name);
+  Dataset data = load_dataset(options.data, setup.data_dir, setup.data_root);
+  require_samples("samples", options.samples, data.train, "training samples of " + data.name);
+  require_samples("test-samples", options.test_samples, data.test, "test samples of " + data.name);
+  if (options.test_samples > 0) keep_first(static_cast<std::size_t>(options.test_samples), data.test);
   Group group(setup.meeting);
   require_same_run(group.control(), options, data);
 

@@ -37,7 +37,8 @@ Steering::Steering(const ControlOptions& options, std::vector<CodecOptions> leve
 }
 
 void Steering::end_step(double next_rate, bool last) {
-  if (window_steps_ > 0 && ++steps_ == window_steps_) end_window(next_rate, last);
+  // The last window is as long as there are steps left for it.
+  if (window_steps_ > 0 && (++steps_ == window_steps_ || last)) end_window(next_rate, last);
 }
 
 void Steering::end_epoch(double next_rate, bool last) {
@@ -91,6 +92,7 @@ void Steering::apply(Decision decision) {
   message.push_back(decision.batch);
   message.resize(exchange.tensors() + 1);
   control_.broadcast(std::as_writable_bytes(std::span(message)), 0);
+  control_bytes_ += message.size() * sizeof message[0];
   batch_ = message.back();
   message.pop_back();
   bool changed = false;

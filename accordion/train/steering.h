@@ -41,6 +41,9 @@ class Steering {
   const std::vector<LayerRecord>& layers() const { return layers_; }
   std::vector<WindowRecord> take_windows() { return std::exchange(windows_, {}); }
 
+  // Of decisions, since the last call.
+  std::uint64_t take_control_bytes() { return std::exchange(control_bytes_, 0); }
+
  private:
   void end_window(double next_rate, bool last);
   void describe_layers(const WindowStats& stats);
@@ -59,6 +62,7 @@ class Steering {
   std::vector<std::string> reasons_;  // For the levels in force.
   std::vector<LayerRecord> layers_;
   std::vector<WindowRecord> windows_;
+  std::uint64_t control_bytes_ = 0;
 };
 
 }  // namespace accordion

@@ -22,18 +22,16 @@ std::shared_ptr<Network> seeded_model(const TrainOptions& options, const Images&
   return model;
 }
 
-std::vector<std::string> trainable_names(const Network& model) {
+std::vector<std::string> names_of(const std::vector<TensorInfo>& tensors) {
   std::vector<std::string> names;
-  for (const auto& item : model.named_parameters())
-    if (item.value().requires_grad()) names.push_back(item.key());
+  for (const TensorInfo& tensor : tensors) names.push_back(tensor.name);
   return names;
 }
 
-std::size_t trainable_count(const Network& model) {
-  std::int64_t count = 0;
-  for (const torch::Tensor& tensor : model.parameters())
-    if (tensor.requires_grad()) count += tensor.numel();
-  return static_cast<std::size_t>(count);
+std::size_t elements_of(const std::vector<TensorInfo>& tensors) {
+  std::size_t count = 0;
+  for (const TensorInfo& tensor : tensors) count += tensor.shape.count();
+  return count;
 }
 
 // A twentieth of the training samples, the same in every epoch.
@@ -56,9 +54,10 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
       order_(data.train.size(), static_cast<std::size_t>(options.samples),
              static_cast<std::uint64_t>(options.seed)),
       model_(seeded_model(options, data.train, control_.rank())),
-      levels_(control_levels("train", options.control, trainable_count(*model_))),
+      levels_(control_levels("train", options.control, elements_of(exchanged_tensors(*model_)))),
       // On every rank, so that all of them refuse what one refuses; rank 0's decides.
-      controller_(run_controller(options, trainable_names(*model_), static_cast<int>(levels_.size()))),
+      controller_(
+          run_controller(options, names_of(exchanged_tensors(*model_)), static_cast<int>(levels_.size()))),
       ddp_(model_, group,
            {.gradient_as_bucket_view = true,
             .communication = {.on_non_finite = on_non_finite(options.non_finite),
@@ -69,7 +68,7 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
                          .track = run_tracking(options.control, *controller_),
                          .published = options.control.published()}}),
       steering_(options.control, levels_, control_.rank() == 0 ? std::move(controller_) : nullptr, ddp_,
-                control_, schedule_rate(0, 0)),
+                control_, learning_rate(options, 0)),
       loader_(data.train, data.mean, data.deviation,
               {.augmentation = {options.crop_padding, options.flip, options.rotate},
                .seed = static_cast<std::uint64_t>(options.seed)}) {
@@ -124,8 +123,6 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
     on_step({epoch, s + 1, steps, step.global_samples, loss});
   }
   loader_.next();  // The end of the epoch.
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-
   const EpochStats stats = ddp_.take_epoch_stats();
   EpochRecord record;
   record.epoch = epoch;
@@ -133,27 +130,42 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   steering_.end_epoch(schedule_rate(epoch + 1, 0), last_epoch);
   record.layers = steering_.layers();
   record.windows = steering_.take_windows();
+  record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   // The loader goes on into the next epoch while this one is evaluated.
   if (!last_epoch) queue_epoch(epoch + 1);
 
   control_.sum(std::span(&loss_sum, 1));
+  require_same_weights(epoch);
   ddp_.sync_buffers();
   const Evaluation test = evaluate(ddp_.module(), data_, data_.test, control_);
   if (hessian_) record.hessian_eigenvalue = hessian_->estimate().value;
   record.train_loss = loss_sum / static_cast<double>(order_.size());
   record.test_loss = test.loss;
   record.test_accuracy = test.accuracy;
-  record.seconds = seconds;
   record.steps = stats.steps;
   record.dropped_steps = stats.dropped_steps;
   record.payload_bytes = stats.traffic.payload_bytes;
   record.wire_bytes = stats.traffic.wire_bytes;
-  record.control_bytes = stats.traffic.control_bytes;
+  record.control_bytes = stats.traffic.control_bytes + steering_.take_control_bytes();
   record.paper_floats = stats.traffic.paper_floats;
   record.entries = stats.traffic.entries;
   record.input_wait_seconds = loader_.wait_seconds();
   record.hidden_share = ddp_.take_overlap().hidden_share();
   return record;
+}
+
+// Replicas drift apart only by a mistake in what was decoded, which nothing else would show.
+void Trainer::require_same_weights(int epoch) {
+  Hash hash;
+  for (const torch::Tensor& tensor : ddp_.parameters()) {
+    const torch::Tensor dense = tensor.detach().contiguous();
+    hash.add(std::as_bytes(std::span(static_cast<const char*>(dense.data_ptr()), dense.nbytes())));
+  }
+  std::uint64_t bounds[] = {hash.value(), ~hash.value()};
+  control_.max(std::span<std::uint64_t>(bounds));
+  if (bounds[0] != ~bounds[1])
+    throw Error("rank " + std::to_string(control_.rank()) + ": the ranks' weights differ after epoch " +
+                std::to_string(epoch) + ", expected the same bits everywhere");
 }
 
 // Of the epoch that is about to end, before the next one's is decided.

@@ -45,6 +45,7 @@ class Trainer {
   double schedule_rate(int epoch, std::int64_t step) const;
   double rate(int epoch, std::int64_t step) const;  // The learning rate of that step.
   void describe_control(EpochRecord& record) const;
+  void require_same_weights(int epoch);
   bool agree_to_stop(bool stop_requested, bool finite, int epoch, std::int64_t step);
 
   TrainOptions options_;
