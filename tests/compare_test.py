@@ -163,7 +163,7 @@ class Refusals(CompareTest):
             'out = "x"\n' + two: "FILE:1: out is not an option of a setting: each run has its own folder",
             "[a]\n[b]\nschedule = \"step\"\n": "FILE:2: [b]: train: schedule=step without milestones",
             "[a]\n[b]\ncodec = \"topq\"\n": 'FILE:2: [b]: unknown codec "topq"; did you mean "topk"?',
-            "[a]\n[b]\nmodel = \"cmm\"\n": 'FILE:2: [b]: train: unknown model "cmm"; did you mean "cnn"?',
+            "[a]\n[b]\nmodel = \"cmm\"\n": 'FILE:2: [b]: unknown model "cmm"; did you mean "cnn"?',
         }
         for text, expected in cases.items():
             with self.subTest(text):
