@@ -28,6 +28,32 @@ TEST(LearningRate, FollowsThePublishedRecipe) {
   EXPECT_DOUBLE_EQ(learning_rate(options, 250), 0.004);
 }
 
+// The published recipe in parity: the rate falls two epochs after its milestones, and the levels are mild
+// until the next detection.
+TEST(LearningRate, InParityFallsWhereThePublishedCodeHasIt) {
+  TrainOptions options = paper();
+  options.control = {.controller = "accordion",
+                     .mild = "powersgd:approx-rank=2",
+                     .strong = "powersgd:approx-rank=1",
+                     .parity = "paper"};
+  EXPECT_GT(learning_rate(options, 151.99), 5 * learning_rate(options, 152));
+  EXPECT_GT(learning_rate(options, 251.99), 5 * learning_rate(options, 252));
+  const auto controller = make_controller(options.control, 1, 2);
+  const double norm = 1;
+  std::vector<int> levels = {controller->first().levels[0]};
+  for (int epoch = 0; epoch + 1 < 300; ++epoch)
+    levels.push_back(controller
+                         ->decide({.window = epoch,
+                                   .lr = learning_rate(options, epoch),
+                                   .next_lr = learning_rate(options, epoch + 1),
+                                   .norms = {&norm, 1}})
+                         .levels[0]);
+  for (int epoch = 0; epoch < 300; ++epoch) {
+    const bool mild = epoch <= 10 || (epoch >= 152 && epoch <= 160) || (epoch >= 252 && epoch <= 260);
+    EXPECT_EQ(levels[static_cast<std::size_t>(epoch)], mild ? 0 : 1) << epoch;
+  }
+}
+
 TEST(LearningRate, CosineFallsFromPeakToNothing) {
   TrainOptions options;
   options.schedule = "cosine";
@@ -58,6 +84,15 @@ TEST(TrainOptions, RefuseWhatMakesNoSense) {
        "train: codec=dgc with optimizer=adamw"},
       {[](auto& o) { o.control.codec = "sign-vote:count=true,chunked=true"; },
        "sign-vote: chunked=true with count=true"},
+      {[](auto& o) { o.diagnose = "hessian", o.control.window = 5; },
+       "train: diagnose=hessian beside window"},
+      {[](auto& o) { o.control.norms = "aggregated", o.non_finite = "skip"; },
+       "train: norms=aggregated beside non-finite=skip"},
+      {[](auto& o) {
+         o.control.controller = "smith", o.control.batch_mild = 8, o.control.batch_strong = 16,
+         o.accumulate = 2;
+       },
+       "train: accumulate=2 beside batch-mild"},
       {[](auto& o) { o.schedule = "step"; }, "train: schedule=step without milestones"},
       {[](auto& o) { o.milestones = {3}; }, "train: milestones need schedule=step"},
       {[](auto& o) {
