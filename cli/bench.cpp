@@ -150,8 +150,9 @@ int bench_control(const bench::ControlBenchOptions& options, bool json, char** a
   }
   std::printf(
       "%s, %zu parameters, %d samples a step, one thread: a step takes %.1f ms.\n"
-      "Accordion adds %.2f ms to each for watching its gradients and %.2f ms to each of %d steps' end for\n"
-      "deciding: %.2f %% of a step (goal: below 1 %%).\n",
+      "Accordion adds %.2f ms to each for watching its gradients, and %.2f ms once in %d steps for "
+      "deciding:\n"
+      "%.2f %% of a step (goal: below 1 %%).\n",
       options.model.c_str(), timing.parameters, options.batch, timing.step_ms, timing.watch_ms,
       timing.decide_ms, timing.steps_per_epoch, 100 * timing.share());
   return 0;
