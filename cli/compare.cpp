@@ -34,14 +34,6 @@ struct PlannedRun {
   std::string why;  // It has to run; empty when its folder holds it already.
 };
 
-std::vector<RecipeEntry> overrides_of(const CLI::App& verb, const SettingOptions& options) {
-  std::vector<RecipeEntry> overrides;
-  for (const std::string& name : field_names(options))
-    if (const CLI::Option* option = verb.get_option("--" + name); option->count() > 0)
-      overrides.push_back({.name = name, .text = option->results().back(), .where = "compare"});
-  return overrides;
-}
-
 // Seed by seed, so that a comparison that is cut short has something of every setting, and a machine that
 // grows slower does so for all of them.
 std::vector<PlannedRun> plan_runs(const ComparisonRecipe& recipe, const fs::path& out) {
@@ -229,7 +221,9 @@ Run add_compare(CLI::App& verb) {
   const std::vector<CLI::Option*> options = verb.get_options(nullptr);
   std::for_each(options.begin() + static_cast<std::ptrdiff_t>(own), options.end(),
                 [](CLI::Option* option) { option->group("Options of every run, over the recipe's"); });
-  return [arguments, &verb] { return run_comparison(*arguments, overrides_of(verb, arguments->options)); };
+  return [arguments, &verb] {
+    return run_comparison(*arguments, given_fields(verb, "compare", arguments->options));
+  };
 }
 
 }  // namespace accordion::cli

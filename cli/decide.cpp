@@ -76,12 +76,6 @@ std::vector<Decision> replay(const std::vector<RecordedWindow>& windows, Control
   return decisions;
 }
 
-std::size_t parameters(const std::vector<LayerRecord>& layers) {
-  std::int64_t count = 0;
-  for (const LayerRecord& layer : layers) count += layer.elements;
-  return static_cast<std::size_t>(count);
-}
-
 // Errors were recorded for the run's levels, and say nothing about others.
 void require_levels_of_run(const DecideArguments& arguments, const std::vector<CodecOptions>& levels,
                            std::size_t parameters) {
@@ -100,11 +94,12 @@ int decide(const DecideArguments& arguments) {
   check_control("decide", arguments.control);
   const std::vector<RecordedWindow> windows = read_windows(arguments);
   const std::vector<LayerRecord>& layers = windows[0].layers;
-  const std::vector<CodecOptions> levels = control_levels("decide", arguments.control, parameters(layers));
+  const std::vector<CodecOptions> levels =
+      control_levels("decide", arguments.control, total_elements(layers));
   const auto controller = make_controller(arguments.control, layers.size(), static_cast<int>(levels.size()));
   const bool tried = std::any_of(layers.begin(), layers.end(),
                                  [](const LayerRecord& layer) { return !layer.level_errors.empty(); });
-  if (controller->needs().trials && tried) require_levels_of_run(arguments, levels, parameters(layers));
+  if (controller->needs().trials && tried) require_levels_of_run(arguments, levels, total_elements(layers));
   const std::vector<Decision> decisions = replay(windows, *controller);
 
   Json rows = Json::array();
@@ -146,12 +141,11 @@ int decide(const DecideArguments& arguments) {
 void take_options_of_run(const CLI::App& verb, DecideArguments& arguments) {
   if (arguments.folder.empty()) return;
   const ControlOptions recorded = recorded_control(arguments.folder);
-  ControlOptions control = recorded;
-  const auto given = [&](std::string_view name) { return verb.get_option("--" + std::string(name)); };
-  if (given("controller")->count() > 0) control = {};
-  control.fields([&](std::string_view name, auto& value, auto&&...) {
-    if (given(name)->count() > 0) parse_value("decide", name, given(name)->results().back(), value);
-  });
+  const std::vector<RecipeEntry> given = given_fields(verb, "decide", arguments.control);
+  const bool another = std::any_of(given.begin(), given.end(),
+                                   [](const RecipeEntry& entry) { return entry.name == "controller"; });
+  ControlOptions control = another ? ControlOptions{} : recorded;
+  for (const RecipeEntry& entry : given) set_field(entry, control);
   control.window = recorded.window;
   arguments.control = control;
 }

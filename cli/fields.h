@@ -94,6 +94,17 @@ std::string recipe_text(Options options) {
   return text;
 }
 
+// The fields of `options` that were given on the command line, `owner`'s.
+template <class Options>
+std::vector<RecipeEntry> given_fields(const CLI::App& verb, const std::string& owner,
+                                      const Options& options) {
+  std::vector<RecipeEntry> given;
+  for (const std::string& name : field_names(options))
+    if (const CLI::Option* option = verb.get_option("--" + name); option->count() > 0)
+      given.push_back({.name = name, .text = option->results().back(), .where = owner});
+  return given;
+}
+
 // The value of `--recipe` among the arguments, or empty: a recipe is read before the command line, which
 // overrides it.
 std::string recipe_argument(int argc, char** argv);

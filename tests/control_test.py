@@ -39,7 +39,7 @@ class Control(ProgramTest):
 
     def test_every_controller_decides_as_its_record(self):
         for name, arguments in {
-                "accordion": RANKS,
+                "accordion": [*RANKS, "--schedule", "step", "--milestones", 2],
                 "aggregated": [*RANKS, "--norms", "aggregated"],
                 "adaqs": ["--mild", "powersgd:approx-rank=4", "--strong", "powersgd:approx-rank=1", "--threshold", 0.97],
                 "lgreco": ["--mild", "topk:keep=0.16", "--strong", "topk:keep=0.01"],
@@ -52,6 +52,7 @@ class Control(ProgramTest):
                 if name == "rethink":
                     self.assertGreater(summary["density"], 0.0002)
                     self.assertLess(summary["density"], 0.5)
+        self.assertEqual({layer["level"] for layer in self.recorded("accordion")[2].values()}, {0}, "the rate has just fallen")
         # L-GreCo sends no more than its uniform level would, at no more than its error.
         last = self.recorded("lgreco")[1]
         tried = [layer for layer in last.values() if "level_bytes" in layer]

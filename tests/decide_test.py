@@ -23,23 +23,6 @@ class Decide(ProgramTest):
         self.assertEqual(rows[7]["reason"], "learning rate falls at epoch 7")
         self.assertTrue(rows[5]["codec"].startswith("powersgd:approx-rank=1"))
 
-    def test_a_run_decides_as_its_replay(self):
-        arguments = [*ACCORDION, "--interval", 1]
-        self.run_program("train", "--workers", 2, "--samples", 2000, "--test-samples", 500, "--epochs", 4, "--out", "run", "--quiet",
-                         "--schedule", "step", "--milestones", 3, *arguments)
-        replayed = json.loads(self.run_program("decide", "run", *arguments, "--json")[0])
-        _, epochs, _ = self.read_run(self.folder / "run")
-        recorded = {(e["epoch"], layer["name"]): layer for e in epochs for layer in e["layers"]}
-        compressed = 0
-        for row in replayed:
-            layer = recorded[row["epoch"], row["layer"]]
-            self.assertEqual(row["level"], layer["level"])
-            if layer["codec"] != "none":
-                compressed += 1
-                self.assertEqual((row["codec"], row["reason"]), (layer["codec"], layer["reason"]))
-        self.assertGreater(compressed, 0)
-        self.assertEqual({layer["level"] for layer in epochs[3]["layers"]}, {0}, "the rate has just fallen")
-
     # Two levels that are one: the controller may say what it likes.
     def test_mild_as_strong_is_static(self):
         def losses(*arguments):

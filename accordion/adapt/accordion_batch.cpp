@@ -1,6 +1,5 @@
-#include <cmath>
-
 #include "accordion/adapt/controllers.h"
+#include "accordion/adapt/critical.h"
 
 namespace accordion {
 namespace {
@@ -15,9 +14,7 @@ class AccordionBatch final : public Controller {
   Decision first() override { return decision(); }
 
   Decision decide(const Observation& seen) override {
-    double squares = 0;
-    for (const double norm : seen.norms) squares += norm * norm;
-    const double norm = std::sqrt(squares) / static_cast<double>(seen.steps);
+    const double norm = norm_per_step(seen.norms, seen.steps);
     detector_.see(seen.window, seen.lr, seen.next_lr, {&norm, 1});
     const Verdict& verdict = detector_.verdicts()[0];
     if (!raised_) reason_ = verdict.reason;
@@ -27,10 +24,10 @@ class AccordionBatch final : public Controller {
 
  private:
   Decision decision() const {
-    return {.levels = std::vector<int>(layers_),
-            .reasons = std::vector<std::string>(layers_, "static"),
-            .batch = raised_ ? batch_.strong : batch_.mild,
-            .batch_reason = reason_};
+    Decision result = uniform_decision(layers_, 0, "static");
+    result.batch = raised_ ? batch_.strong : batch_.mild;
+    result.batch_reason = reason_;
+    return result;
   }
 
   BatchRange batch_;

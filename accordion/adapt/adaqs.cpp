@@ -12,8 +12,7 @@ class AdaQs final : public Controller {
   AdaQs(double threshold, std::size_t layers, int levels)
       : threshold_(threshold),
         reference_(layers, -1),
-        now_{std::vector<int>(layers, levels - 1),
-             std::vector<std::string>(layers, "starts with the strongest level")} {}
+        now_(uniform_decision(layers, levels - 1, "starts with the strongest level")) {}
 
   Needs needs() const override { return {.squares = true}; }
 

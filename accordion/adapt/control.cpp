@@ -107,7 +107,6 @@ void check_control(std::string_view owner, const ControlOptions& options) {
   check(owner, options);
   check_batch(std::string(owner), options);
   check_named_levels(std::string(owner), options);
-  constexpr std::size_t kAnyModel = 1;
   const auto levels = static_cast<int>(control_levels(owner, options, kAnyModel).size());
   if (options.controller == "schedule") parse_plan(options.plan, levels);
   if ((options.controller == "lgreco" || options.controller == "auto") && options.norms == "aggregated")

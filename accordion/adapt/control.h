@@ -85,6 +85,9 @@ struct ControlOptions {
   }
 };
 
+// For what depends on the kind of levels alone, and not on the model.
+inline constexpr std::size_t kAnyModel = 1;
+
 // Throws UsageError for options that contradict each other; `owner`, the verb, leads the message.
 void check_control(std::string_view owner, const ControlOptions& options);
 

@@ -35,6 +35,11 @@ struct Decision {
   std::string batch_reason = {};
 };
 
+// One level for all layers, for one reason.
+inline Decision uniform_decision(std::size_t layers, int level, const std::string& reason) {
+  return {std::vector<int>(layers, level), std::vector<std::string>(layers, reason)};
+}
+
 // What a controller must be shown beside norms.
 struct Needs {
   bool squares = false, trials = false;

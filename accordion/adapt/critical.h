@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
+#include <span>
 
 namespace accordion {
 
@@ -13,6 +15,14 @@ inline bool comparable(double before, double now) {
 // Only of what is comparable.
 inline double relative_change(double before, double now) {
   return std::abs(before - now) / std::abs(before);
+}
+
+// Of the whole model, from its layers' norms of gradients summed over so many steps: fewer steps sum to less
+// without anything having happened to the gradients.
+inline double norm_per_step(std::span<const double> norms, std::int64_t steps) {
+  double squares = 0;
+  for (const double norm : norms) squares += norm * norm;
+  return std::sqrt(squares) / static_cast<double>(steps > 0 ? steps : 1);
 }
 
 }  // namespace accordion

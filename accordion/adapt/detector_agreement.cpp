@@ -1,5 +1,7 @@
 #include "accordion/adapt/detector_agreement.h"
 
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -8,15 +10,14 @@
 
 namespace accordion {
 
-std::optional<double> DetectorAgreement::rate() const {
-  int compared = 0, agreeing = 0;
-  for (const DecisionPoint& point : points) {
-    if (!point.compared()) continue;
-    ++compared;
-    agreeing += point.agrees();
-  }
-  if (compared == 0) return std::nullopt;
-  return static_cast<double>(agreeing) / compared;
+int DetectorAgreement::comparisons() const {
+  return static_cast<int>(std::count_if(points.begin(), points.end(), std::mem_fn(&DecisionPoint::compared)));
+}
+
+int DetectorAgreement::agreements() const {
+  return static_cast<int>(std::count_if(points.begin(), points.end(), [](const DecisionPoint& point) {
+    return point.compared() && point.agrees();
+  }));
 }
 
 DetectorAgreement compare_detectors(std::span<const double> norms, std::span<const double> eigenvalues,

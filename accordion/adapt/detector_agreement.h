@@ -22,9 +22,10 @@ struct DecisionPoint {
 struct DetectorAgreement {
   std::vector<DecisionPoint> points;
 
-  // The share of agreeing points among those where both compared: the first is critical by definition and
-  // says nothing. Empty if there is none.
-  std::optional<double> rate() const;
+  // Points where both compared, and those of them where they agree: the first is critical by definition and
+  // says nothing.
+  int comparisons() const;
+  int agreements() const;
 };
 
 // Both values of every epoch, from epoch 0 on; those of epochs that no detection falls on are not read.

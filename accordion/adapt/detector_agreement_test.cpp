@@ -59,7 +59,8 @@ TEST(DetectorAgreement, ReadsTheEpochsOfDetections) {
   EXPECT_EQ(result.points[2].eigenvalue_change, 0);
   EXPECT_TRUE(result.points[2].norm_critical);
   EXPECT_FALSE(result.points[2].eigenvalue_critical);
-  EXPECT_EQ(result.rate(), 0);
+  EXPECT_GT(result.comparisons(), 0);
+  EXPECT_EQ(result.agreements(), 0);
 }
 
 TEST(DetectorAgreement, CountsOnlyWhatBothCompared) {
@@ -67,15 +68,16 @@ TEST(DetectorAgreement, CountsOnlyWhatBothCompared) {
   const DetectorAgreement result = compare_detectors(Values{1, 1, 1, 1, 1}, Values{4, 4, 0, 3, 9}, 1, 0.5);
   EXPECT_TRUE(result.points[3].eigenvalue_critical);
   EXPECT_FALSE(result.points[3].compared());
-  EXPECT_EQ(result.rate(), 1. / 3) << "4 to 4 agrees, 4 to 0 and 3 to 9 do not";
+  EXPECT_EQ(result.comparisons(), 3);
+  EXPECT_EQ(result.agreements(), 1) << "4 to 4 agrees, 4 to 0 and 3 to 9 do not";
 }
 
 TEST(DetectorAgreement, IsUnknownWithoutAComparison) {
-  EXPECT_FALSE(compare_detectors({}, {}, 1, 0.5).rate());
-  EXPECT_FALSE(compare_detectors(Values{1}, Values{1}, 1, 0.5).rate());
-  EXPECT_FALSE(compare_detectors(Values{1, 1}, Values{1, 1}, 2, 0.5).rate());
-  EXPECT_FALSE(compare_detectors(Values{1, 1}, Values{1, std::nan("")}, 1, 0.5).rate());
-  EXPECT_EQ(compare_detectors(Values{1, 1}, Values{1, 1}, 1, 0.5).rate(), 1);
+  EXPECT_EQ(compare_detectors({}, {}, 1, 0.5).comparisons(), 0);
+  EXPECT_EQ(compare_detectors(Values{1}, Values{1}, 1, 0.5).comparisons(), 0);
+  EXPECT_EQ(compare_detectors(Values{1, 1}, Values{1, 1}, 2, 0.5).comparisons(), 0);
+  EXPECT_EQ(compare_detectors(Values{1, 1}, Values{1, std::nan("")}, 1, 0.5).comparisons(), 0);
+  EXPECT_EQ(compare_detectors(Values{1, 1}, Values{1, 1}, 1, 0.5).agreements(), 1);
 }
 
 TEST(DetectorAgreement, RefusesWhatMakesNoSense) {
@@ -104,7 +106,7 @@ RC_GTEST_PROP(DetectorAgreementProperties, DecidesAsTheDetectorDoes, ()) {
   }
   RC_ASSERT(points == result.points.size());
   // Neither detector is the favoured one.
-  RC_ASSERT(compare_detectors(eigenvalues, norms, interval, 0.5).rate() == result.rate());
+  RC_ASSERT(compare_detectors(eigenvalues, norms, interval, 0.5).agreements() == result.agreements());
 }
 
 }  // namespace

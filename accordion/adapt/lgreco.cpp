@@ -21,8 +21,8 @@ class Lgreco final : public Controller {
  public:
   Lgreco(const LgrecoRule& rule, std::size_t layers)
       : rule_(rule),
-        uniform_(layers, rule.uniform),
-        now_{uniform_, std::vector<std::string>(layers, "the uniform level, until errors are known")} {}
+        now_(uniform_decision(layers, rule.uniform, "the uniform level, until errors are known")),
+        uniform_(now_.levels) {}
 
   Needs needs() const override { return {.trials = true}; }
 
@@ -45,8 +45,8 @@ class Lgreco final : public Controller {
 
  private:
   LgrecoRule rule_;
-  std::vector<int> uniform_;
   Decision now_;
+  std::vector<int> uniform_;
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ class Scheduled final : public Controller {
                   std::to_string(interval.end - 1);
         break;
       }
-    return {std::vector<int>(layers_, level), std::vector<std::string>(layers_, reason)};
+    return uniform_decision(layers_, level, reason);
   }
 
   Schedule schedule_;

@@ -41,10 +41,10 @@ class Smith final : public Controller {
   }
 
   Decision decision() const {
-    return {.levels = std::vector<int>(layers_),
-            .reasons = std::vector<std::string>(layers_, "static"),
-            .batch = batch_,
-            .batch_reason = reason_};
+    Decision result = uniform_decision(layers_, 0, "static");
+    result.batch = batch_;
+    result.batch_reason = reason_;
+    return result;
   }
 
   BatchRange range_;

@@ -5,8 +5,7 @@ namespace {
 
 class Static final : public Controller {
  public:
-  explicit Static(std::size_t layers)
-      : decision_{std::vector<int>(layers), std::vector<std::string>(layers, "static")} {}
+  explicit Static(std::size_t layers) : decision_(uniform_decision(layers, 0, "static")) {}
 
   Decision first() override { return decision_; }
   Decision decide(const Observation&) override { return decision_; }

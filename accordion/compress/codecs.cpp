@@ -3,43 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "accordion/base/setting.h"
 #include "accordion/compress/chunked.h"
 
 namespace accordion {
-namespace {
-
-// Calls visit(Options{}) for each alternative, in order.
-template <class Visit, std::size_t... I>
-void for_each_codec(Visit&& visit, std::index_sequence<I...>) {
-  (visit(std::variant_alternative_t<I, CodecOptions>{}), ...);
-}
-
-template <class Visit>
-void for_each_codec(Visit&& visit) {
-  for_each_codec(visit, std::make_index_sequence<std::variant_size_v<CodecOptions>>{});
-}
-
-}  // namespace
 
 std::vector<std::string> codec_names() {
-  std::vector<std::string> names;
-  for_each_codec([&](auto options) { names.emplace_back(options.kName); });
-  return names;
+  return setting_names<CodecOptions>();
 }
 
 CodecOptions parse_codec(std::string_view setting) {
-  const std::string_view name = setting.substr(0, setting.find(':'));
-  const std::string_view fields = setting.substr(std::min(setting.size(), name.size() + 1));
-  CodecOptions result;
-  bool known = false;
-  for_each_codec([&](auto options) {
-    if (options.kName != name) return;
-    known = true;
-    parse_fields(name, fields, options);
-    result = options;
-  });
-  if (!known) throw UsageError(unknown_name("codec", name, codec_names()));
-  return result;
+  return parse_setting<CodecOptions>("codec", setting);
 }
 
 std::string codec_text(const CodecOptions& codec) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "accordion/base/error.h"
+#include "accordion/compress/k_largest.h"
 #include "accordion/compress/lapack.h"
 #include "accordion/kernels/dense.h"
 
@@ -92,8 +93,7 @@ class Trials {
   double error(const CodecOptions& level) {
     if (const auto* topk = std::get_if<TopKOptions>(&level)) {
       if (by_entry_.empty()) by_entry_ = entry_tails(gradient_);
-      const auto n = static_cast<double>(gradient_.size());
-      return by_entry_[static_cast<std::size_t>(std::clamp(std::floor(topk->keep * n), 1.0, n))];
+      return by_entry_[Kept{topk->keep}.count(gradient_.size())];
     }
     const auto* low_rank = std::get_if<PowerSgdOptions>(&level);
     if (low_rank && method_ == LowRankError::kSingularValues) {

@@ -13,26 +13,6 @@
 namespace accordion {
 namespace {
 
-using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
-
-// In registration order, each once: tied weights carry several names.
-NamedTensors trainable(torch::nn::Module& module) {
-  NamedTensors result;
-  std::unordered_set<const c10::TensorImpl*> seen;
-  for (const auto& item : module.named_parameters()) {
-    const torch::Tensor& tensor = item.value();
-    if (!tensor.requires_grad() || !seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
-    if (!tensor.device().is_cpu())
-      throw UsageError("parameter " + item.key() + " is on " + tensor.device().str() + ", expected the CPU");
-    if (tensor.scalar_type() != torch::kFloat && tensor.scalar_type() != torch::kDouble)
-      throw UsageError("parameter " + item.key() + " is of type " + c10::toString(tensor.scalar_type()) +
-                       ", expected Float or Double");
-    result.emplace_back(item.key(), tensor);
-  }
-  if (result.empty()) throw UsageError("the module has no parameter that needs a gradient");
-  return result;
-}
-
 // Only the rank that decides watches.
 ExchangeOptions on_rank(const DdpOptions& options, int rank) {
   ExchangeOptions exchange = options.exchange;
@@ -79,9 +59,27 @@ std::span<std::byte> bytes_of(torch::Tensor& tensor) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, torch::Tensor>> exchanged_parameters(torch::nn::Module& module) {
+  std::vector<std::pair<std::string, torch::Tensor>> result;
+  std::unordered_set<const c10::TensorImpl*> seen;
+  for (const auto& item : module.named_parameters()) {
+    const torch::Tensor& tensor = item.value();
+    if (!tensor.requires_grad() || !seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
+    if (!tensor.device().is_cpu())
+      throw UsageError("parameter " + item.key() + " is on " + tensor.device().str() + ", expected the CPU");
+    if (tensor.scalar_type() != torch::kFloat && tensor.scalar_type() != torch::kDouble)
+      throw UsageError("parameter " + item.key() + " is of type " + c10::toString(tensor.scalar_type()) +
+                       ", expected Float or Double");
+    result.emplace_back(item.key(), tensor);
+  }
+  if (result.empty()) throw UsageError("the module has no parameter that needs a gradient");
+  return result;
+}
+
 std::vector<TensorInfo> exchanged_tensors(torch::nn::Module& module) {
   std::vector<TensorInfo> tensors;
-  for (const auto& [name, tensor] : trainable(module)) tensors.push_back({name, {tensor.sizes().vec()}});
+  for (const auto& [name, tensor] : exchanged_parameters(module))
+    tensors.push_back({name, {tensor.sizes().vec()}});
   return tensors;
 }
 
@@ -94,7 +92,7 @@ DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions o
                 on_rank(options, group.rank())},
       thread_(exchange_, with_clipping(options, group.size())) {
   std::unordered_map<size_t, std::string> index_names;
-  for (const auto& [name, tensor] : trainable(module)) {
+  for (const auto& [name, tensor] : exchanged_parameters(module)) {
     index_names[names_.size()] = name;
     names_.push_back(name);
     parameters_.push_back(tensor);

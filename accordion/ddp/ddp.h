@@ -42,7 +42,9 @@ struct DdpOptions {
   ExchangeOptions exchange = {};
 };
 
-// A module's parameters that need a gradient, each once, in the order in which they are exchanged.
+// A module's parameters that need a gradient, by name, in the order in which they are exchanged. Each once:
+// tied weights carry several names. Throws UsageError for one that cannot be exchanged.
+std::vector<std::pair<std::string, torch::Tensor>> exchanged_parameters(torch::nn::Module& module);
 std::vector<TensorInfo> exchanged_tensors(torch::nn::Module& module);
 
 // Everything that does not depend on the signature of forward.

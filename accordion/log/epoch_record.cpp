@@ -77,6 +77,12 @@ void check_object(const Json& json, const char* what) {
 
 }  // namespace
 
+std::size_t total_elements(const std::vector<LayerRecord>& layers) {
+  std::int64_t count = 0;
+  for (const LayerRecord& layer : layers) count += layer.elements;
+  return static_cast<std::size_t>(count);
+}
+
 Json to_json(const LayerRecord& layer) {
   Json json = {{"name", layer.name},   {"elements", layer.elements}, {"norm", layer.norm},
                {"level", layer.level}, {"codec", layer.codec},       {"reason", layer.reason}};

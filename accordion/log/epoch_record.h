@@ -54,6 +54,8 @@ struct EpochRecord {
   std::vector<WindowRecord> windows = {};  // That ended in this epoch.
 };
 
+std::size_t total_elements(const std::vector<LayerRecord>& layers);
+
 Json to_json(const LayerRecord& layer);
 Json to_json(const WindowRecord& window);
 Json to_json(const EpochRecord& record);

@@ -1,6 +1,7 @@
 // Pieces that several networks are made of.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "accordion/models/input_shape.h"
@@ -37,6 +38,18 @@ class NormReluConvImpl final : public torch::nn::Module {
   torch::nn::Conv2d conv_;
 };
 TORCH_MODULE(NormReluConv);
+
+// Appends stages of blocks, as many as there are widths; each stage but the first halves the image. Returns
+// the channels that come out.
+template <class Block>
+int add_stages(torch::nn::Sequential& stages, int in, std::span<const int> widths, int blocks) {
+  for (std::size_t stage = 0; stage < widths.size(); ++stage)
+    for (int block = 0; block < blocks; ++block) {
+      stages->push_back(std::make_shared<Block>(in, widths[stage], block == 0 && stage > 0 ? 2 : 1));
+      in = widths[stage];
+    }
+  return in;
+}
 
 // The mean over an image, whatever its size: [batch, channels].
 torch::Tensor global_average(const torch::Tensor& images);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "accordion/ddp/ddp.h"
 #include "accordion/models/network.h"
 #include "accordion/models/shapes.h"
 #include "accordion/models/zoo.h"
@@ -9,10 +10,7 @@
 namespace accordion {
 
 std::vector<TensorInfo> model_tensors(const std::string& setting, const InputShape& input) {
-  std::vector<TensorInfo> tensors;
-  for (const auto& parameter : make_model(setting, input)->named_parameters())
-    tensors.push_back({parameter.key(), Shape{parameter.value().sizes().vec()}});
-  return tensors;
+  return exchanged_tensors(*make_model(setting, input));
 }
 
 std::vector<ModelDescription> describe_models() {

@@ -36,18 +36,11 @@ class BasicBlock final : public nn::Module {
 
 class ResNet final : public Network {
  public:
-  // As many stages as there are numbers of blocks; each is twice as wide as the last.
-  ResNet(const InputShape& input, const WidthOption& options, int width, const std::vector<int>& blocks) {
-    int in = options.scaled(width);
+  ResNet(const InputShape& input, const std::vector<int>& widths, int blocks) {
+    int in = widths[0];
     stem_ = register_module("stem", conv(input.channels, in, 3, 1, Bias::kNo));
     norm_ = register_module("norm", nn::BatchNorm2d(in));
-    for (std::size_t stage = 0; stage < blocks.size(); ++stage) {
-      const int out = options.scaled(width << stage);
-      for (int block = 0; block < blocks[stage]; ++block) {
-        stages_->push_back(std::make_shared<BasicBlock>(in, out, block == 0 && stage > 0 ? 2 : 1));
-        in = out;
-      }
-    }
+    in = add_stages<BasicBlock>(stages_, in, widths, blocks);
     register_module("stages", stages_);
     out_ = register_module("out", nn::Linear(in, input.classes));
   }
@@ -66,11 +59,11 @@ class ResNet final : public Network {
 }  // namespace
 
 std::shared_ptr<Network> make(const ResNet18Options& options, const InputShape& input) {
-  return std::make_shared<ResNet>(input, options, 64, std::vector{2, 2, 2, 2});
+  return std::make_shared<ResNet>(input, options.scaled({64, 128, 256, 512}), 2);
 }
 
 std::shared_ptr<Network> make(const ResNet20Options& options, const InputShape& input) {
-  return std::make_shared<ResNet>(input, options, 16, std::vector{3, 3, 3});
+  return std::make_shared<ResNet>(input, options.scaled({16, 32, 64}), 3);
 }
 
 }  // namespace accordion

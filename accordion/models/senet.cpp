@@ -43,12 +43,7 @@ class SeNet final : public Network {
   SeNet(const SeNetOptions& options, const InputShape& input) {
     int in = options.scaled(64);
     stem_ = register_module("stem", ConvNormRelu(input.channels, in, 3, 1, Bias::kNo));
-    for (int stage = 0; stage < 4; ++stage)
-      for (int block = 0; block < 2; ++block) {
-        const int out = options.scaled(64 << stage);
-        stages_->push_back(std::make_shared<PreActivationBlock>(in, out, block == 0 && stage > 0 ? 2 : 1));
-        in = out;
-      }
+    in = add_stages<PreActivationBlock>(stages_, in, options.scaled({64, 128, 256, 512}), 2);
     register_module("stages", stages_);
     out_ = register_module("out", nn::Linear(in, input.classes));
   }

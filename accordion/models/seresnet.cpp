@@ -7,9 +7,6 @@ namespace {
 
 namespace nn = torch::nn;
 
-// The last is 516: no slip of ours, the published parameter count has it.
-constexpr int kWidths[] = {64, 128, 256, 516};
-
 // conv-BN-ReLU-conv-BN-ReLU, each channel weighed by what its mean says of it, plus the input, by a 1x1
 // convolution where the shape changes.
 class SqueezeBlock final : public nn::Module {
@@ -40,14 +37,10 @@ class SqueezeBlock final : public nn::Module {
 class SeResNet final : public Network {
  public:
   SeResNet(const SeResNet18Options& options, const InputShape& input) {
-    int in = options.scaled(kWidths[0]);
+    int in = options.scaled(64);
     stem_ = register_module("stem", ConvNormRelu(input.channels, in, 3, 1, Bias::kYes));
-    for (std::size_t stage = 0; stage < std::size(kWidths); ++stage)
-      for (int block = 0; block < 2; ++block) {
-        const int out = options.scaled(kWidths[stage]);
-        stages_->push_back(std::make_shared<SqueezeBlock>(in, out, block == 0 && stage > 0 ? 2 : 1));
-        in = out;
-      }
+    // The last is 516: no slip of ours, the published parameter count has it.
+    in = add_stages<SqueezeBlock>(stages_, in, options.scaled({64, 128, 256, 516}), 2);
     register_module("stages", stages_);
     out_ = register_module("out", nn::Linear(in, input.classes));
   }

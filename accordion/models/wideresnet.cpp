@@ -29,13 +29,7 @@ class WideResNet final : public Network {
  public:
   WideResNet(const WideResNetOptions& options, const InputShape& input)
       : stem_(register_module("stem", conv(input.channels, 16, 3, 1, Bias::kYes))) {
-    int in = 16;
-    for (int stage = 0; stage < 3; ++stage)
-      for (int block = 0; block < 4; ++block) {
-        const int out = options.scaled(160 << stage);
-        stages_->push_back(std::make_shared<WideBlock>(in, out, block == 0 && stage > 0 ? 2 : 1));
-        in = out;
-      }
+    const int in = add_stages<WideBlock>(stages_, 16, options.scaled({160, 320, 640}), 4);
     register_module("stages", stages_);
     norm_ = register_module("norm", nn::BatchNorm2d(nn::BatchNorm2dOptions(in).momentum(0.9)));
     out_ = register_module("out", nn::Linear(in, input.classes));

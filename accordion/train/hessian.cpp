@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_set>
 
 #include "accordion/base/hash.h"
 #include "accordion/base/options.h"
 #include "accordion/base/random.h"
 #include "accordion/data/loader.h"
+#include "accordion/ddp/ddp.h"
 #include "accordion/train/batch_tensors.h"
 
 namespace accordion {
@@ -36,12 +36,9 @@ class EvaluationMode {
   std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>> parts_;
 };
 
-// Each once: tied weights are listed several times.
-std::vector<torch::Tensor> trainable(const torch::nn::Module& model) {
+std::vector<torch::Tensor> tensors_of(torch::nn::Module& model) {
   std::vector<torch::Tensor> result;
-  std::unordered_set<const c10::TensorImpl*> seen;
-  for (const torch::Tensor& tensor : model.parameters())
-    if (tensor.requires_grad() && seen.insert(tensor.unsafeGetTensorImpl()).second) result.push_back(tensor);
+  for (const auto& [name, tensor] : exchanged_parameters(model)) result.push_back(tensor);
   return result;
 }
 
@@ -82,7 +79,7 @@ TopEigenvalue::TopEigenvalue(Network& model, const Dataset& data, std::vector<st
       data_(data),
       control_(control),
       samples_(std::move(samples)),
-      parameters_(trainable(model)) {
+      parameters_(tensors_of(model)) {
   check_number("Hessian", "batch", batch, at_least(1));
   if (samples_.empty()) throw UsageError("Hessian: no samples, expected at least one");
   // Here and not in the loader, where only the rank that meets the sample would fail.

@@ -5,12 +5,6 @@
 #include <numbers>
 
 namespace accordion {
-namespace {
-
-// Which codec a level is does not depend on the model's size.
-constexpr std::size_t kAnyModel = 1;
-
-}  // namespace
 
 void check_train_options(const TrainOptions& options) {
   check("train", options);

@@ -3,18 +3,17 @@
 #include <torch/version.h>
 
 #include <chrono>
-#include <cmath>
 #include <ctime>
 #include <fstream>
 #include <sstream>
 
-#include "accordion/adapt/detector_agreement.h"
 #include "accordion/base/error.h"
 #include "accordion/base/version.h"
 #include "accordion/exchange/agreement.h"
 #include "accordion/launch/settings.h"
 #include "accordion/log/write_file.h"
 #include "accordion/train/replay.h"
+#include "accordion/train/summary.h"
 #include "accordion/train/trainer.h"
 
 namespace accordion {
@@ -98,32 +97,7 @@ class Recorder {
   Json finish(const std::string& status, const std::string& reason = "") {
     Json summary = {{"status", status}};
     if (!reason.empty()) summary["reason"] = reason;
-    summary["epochs"] = records_.size();
-    double seconds = 0, best = 0;
-    std::uint64_t payload = 0, wire = 0, floats = 0, entries = 0;
-    std::int64_t steps = 0;
-    for (const EpochRecord& record : records_) {
-      seconds += record.seconds;
-      steps += record.steps;
-      best = std::max(best, record.test_accuracy.value_or(0));
-      payload += record.payload_bytes;
-      wire += record.wire_bytes;
-      floats += record.paper_floats;
-      entries += record.entries;
-    }
-    if (!records_.empty()) {
-      summary["train_loss"] = records_.back().train_loss;
-      summary["test_loss"] = records_.back().test_loss;
-      summary["test_accuracy"] = records_.back().test_accuracy.value_or(0);
-      summary["best_test_accuracy"] = best;
-    }
-    summary["seconds"] = seconds;
-    summary["steps"] = steps;
-    summary["payload_bytes"] = payload;
-    summary["wire_bytes"] = wire;
-    summary["paper_floats"] = floats;
-    if (entries > 0) summary["density"] = density(entries, steps);
-    if (!records_.empty() && records_.back().hessian_eigenvalue) summary["detectors"] = detectors();
+    summary.update(summarise(records_, control_));
     summary["ended"] = utc_now();
     folder_.write_summary(summary);
     return summary;
@@ -132,38 +106,6 @@ class Recorder {
   const std::filesystem::path& path() const { return folder_.path(); }
 
  private:
-  // The share of the model's entries that sparse messages hold, in the mean over steps.
-  double density(std::uint64_t entries, std::int64_t steps) const {
-    std::int64_t elements = 0;
-    for (const LayerRecord& layer : records_.back().layers) elements += layer.elements;
-    return static_cast<double>(entries) / (static_cast<double>(steps) * static_cast<double>(elements));
-  }
-
-  // Whether the Hessian's eigenvalue calls critical what the whole model's gradient norm does.
-  Json detectors() const {
-    std::vector<double> norms, eigenvalues;
-    for (const EpochRecord& record : records_) {
-      double squares = 0;
-      for (const LayerRecord& layer : record.layers) squares += layer.norm * layer.norm;
-      norms.push_back(std::sqrt(squares) / static_cast<double>(std::max<std::int64_t>(1, record.steps)));
-      eigenvalues.push_back(record.hessian_eigenvalue.value_or(std::nan("")));
-    }
-    const DetectorAgreement agreement =
-        compare_detectors(norms, eigenvalues, control_.interval, control_.threshold);
-    Json points = Json::array();
-    int compared = 0, agreed = 0;
-    for (const auto& point : agreement.points) {
-      compared += point.compared();
-      agreed += point.compared() && point.agrees();
-      points.push_back({{"epoch", point.epoch},
-                        {"norm_critical", point.norm_critical},
-                        {"eigenvalue_critical", point.eigenvalue_critical}});
-      if (point.norm_change) points.back()["norm_change"] = *point.norm_change;
-      if (point.eigenvalue_change) points.back()["eigenvalue_change"] = *point.eigenvalue_change;
-    }
-    return {{"comparisons", compared}, {"agreements", agreed}, {"points", points}};
-  }
-
   ControlOptions control_;
   RunFolder folder_;
   std::vector<EpochRecord> records_;

@@ -6,6 +6,8 @@
 #include "accordion/base/error.h"
 #include "accordion/base/hash.h"
 #include "accordion/compress/codecs.h"
+#include "accordion/exchange/agreement.h"
+#include "accordion/models/shapes.h"
 #include "accordion/models/zoo.h"
 #include "accordion/train/batch_tensors.h"
 #include "accordion/train/evaluate.h"
@@ -28,12 +30,6 @@ std::vector<std::string> names_of(const std::vector<TensorInfo>& tensors) {
   return names;
 }
 
-std::size_t elements_of(const std::vector<TensorInfo>& tensors) {
-  std::size_t count = 0;
-  for (const TensorInfo& tensor : tensors) count += tensor.shape.count();
-  return count;
-}
-
 // A twentieth of the training samples, the same in every epoch.
 std::vector<std::uint32_t> diagnosed_samples(const EpochOrder& order) {
   std::vector<std::uint32_t> samples = order.epoch(0);
@@ -54,7 +50,7 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
       order_(data.train.size(), static_cast<std::size_t>(options.samples),
              static_cast<std::uint64_t>(options.seed)),
       model_(seeded_model(options, data.train, control_.rank())),
-      levels_(control_levels("train", options.control, elements_of(exchanged_tensors(*model_)))),
+      levels_(control_levels("train", options.control, parameter_count(exchanged_tensors(*model_)))),
       // On every rank, so that all of them refuse what one refuses; rank 0's decides.
       controller_(
           run_controller(options, names_of(exchanged_tensors(*model_)), static_cast<int>(levels_.size()))),
@@ -161,11 +157,8 @@ void Trainer::require_same_weights(int epoch) {
     const torch::Tensor dense = tensor.detach().contiguous();
     hash.add(std::as_bytes(std::span(static_cast<const char*>(dense.data_ptr()), dense.nbytes())));
   }
-  std::uint64_t bounds[] = {hash.value(), ~hash.value()};
-  control_.max(std::span<std::uint64_t>(bounds));
-  if (bounds[0] != ~bounds[1])
-    throw Error("rank " + std::to_string(control_.rank()) + ": the ranks' weights differ after epoch " +
-                std::to_string(epoch) + ", expected the same bits everywhere");
+  const Claim claim{"weights after epoch " + std::to_string(epoch), "hash " + std::to_string(hash.value())};
+  require_agreement(control_, {&claim, 1});
 }
 
 // Of the epoch that is about to end, before the next one's is decided.

@@ -1,0 +1,71 @@
+#include "accordion/train/summary.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "accordion/adapt/critical.h"
+#include "accordion/adapt/detector_agreement.h"
+
+namespace accordion {
+namespace {
+
+// Whether the Hessian's eigenvalue calls critical what the whole model's gradient norm does.
+Json detectors(const std::vector<EpochRecord>& epochs, const ControlOptions& control) {
+  std::vector<double> norms, eigenvalues;
+  for (const EpochRecord& epoch : epochs) {
+    std::vector<double> layers;
+    for (const LayerRecord& layer : epoch.layers) layers.push_back(layer.norm);
+    norms.push_back(norm_per_step(layers, epoch.steps));
+    eigenvalues.push_back(epoch.hessian_eigenvalue.value_or(std::nan("")));
+  }
+  const DetectorAgreement agreement =
+      compare_detectors(norms, eigenvalues, control.interval, control.threshold);
+  Json points = Json::array();
+  for (const DecisionPoint& point : agreement.points) {
+    points.push_back({{"epoch", point.epoch},
+                      {"norm_critical", point.norm_critical},
+                      {"eigenvalue_critical", point.eigenvalue_critical}});
+    if (point.norm_change) points.back()["norm_change"] = *point.norm_change;
+    if (point.eigenvalue_change) points.back()["eigenvalue_change"] = *point.eigenvalue_change;
+  }
+  return {
+      {"comparisons", agreement.comparisons()}, {"agreements", agreement.agreements()}, {"points", points}};
+}
+
+}  // namespace
+
+Json summarise(const std::vector<EpochRecord>& epochs, const ControlOptions& control) {
+  Json summary = {{"epochs", epochs.size()}};
+  double seconds = 0, best = 0;
+  std::uint64_t payload = 0, wire = 0, floats = 0, entries = 0;
+  std::int64_t steps = 0;
+  for (const EpochRecord& epoch : epochs) {
+    seconds += epoch.seconds;
+    steps += epoch.steps;
+    best = std::max(best, epoch.test_accuracy.value_or(0));
+    payload += epoch.payload_bytes;
+    wire += epoch.wire_bytes;
+    floats += epoch.paper_floats;
+    entries += epoch.entries;
+  }
+  if (!epochs.empty()) {
+    summary["train_loss"] = epochs.back().train_loss;
+    summary["test_loss"] = epochs.back().test_loss;
+    summary["test_accuracy"] = epochs.back().test_accuracy.value_or(0);
+    summary["best_test_accuracy"] = best;
+  }
+  summary["seconds"] = seconds;
+  summary["steps"] = steps;
+  summary["payload_bytes"] = payload;
+  summary["wire_bytes"] = wire;
+  summary["paper_floats"] = floats;
+  // Of the model's entries, the share that sparse messages hold, in the mean over steps.
+  if (entries > 0)
+    summary["density"] =
+        static_cast<double>(entries) /
+        (static_cast<double>(steps) * static_cast<double>(total_elements(epochs.back().layers)));
+  if (!epochs.empty() && epochs.back().hessian_eigenvalue) summary["detectors"] = detectors(epochs, control);
+  return summary;
+}
+
+}  // namespace accordion
