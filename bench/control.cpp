@@ -50,7 +50,7 @@ void verify(const std::vector<double>& norms, const std::vector<torch::Tensor>& 
 ControlTiming time_control(const ControlBenchOptions& options) {
   torch::set_num_threads(1);
   torch::manual_seed(1);
-  const auto model = make_model(options.model, {kChannels, kSize, kSize, kClasses});
+  const auto model = make_model(options.model, ImageShape{kChannels, kSize, kSize, kClasses});
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(1e-3).momentum(0.9));
   const auto images = torch::randn({options.batch, kChannels, kSize, kSize});
   const auto labels = torch::arange(options.batch) % kClasses;

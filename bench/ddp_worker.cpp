@@ -38,8 +38,8 @@ void run_ddp_worker(const Rendezvous& meeting, const WorkerOptions& options) {
   torch::manual_seed(1);
   Group group(meeting);
   DistributedDataParallel<Network> ddp(
-      make_model(options.model, {options.channels, options.size, options.size, options.classes}), group,
-      {.gradient_as_bucket_view = true});
+      make_model(options.model, ImageShape{options.channels, options.size, options.size, options.classes}),
+      group, {.gradient_as_bucket_view = true});
   const auto parameters = ddp.module().parameters();
   torch::optim::SGD optimizer(parameters, torch::optim::SGDOptions(1e-3).momentum(0.9));
   const auto [images, labels] = make_bench_batch(meeting.rank, options);

@@ -10,8 +10,8 @@ namespace accordion::cli {
 
 TrainOptions check_run_options(const TrainOptions& given, int workers) {
   const TrainOptions options = resolve(given);
-  parse_model(options.model);
   check_name("train", "data", options.data, one_of(dataset_names()));
+  check_model(options.model, dataset_facts(options.data).input);
   check_batches(options, workers);
   return options;
 }

@@ -26,6 +26,8 @@ struct Known {
   std::string how_to_get;
 };
 
+constexpr int kIdxSide = 28;
+
 const std::vector<std::string> kIdxFiles = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                             "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
 
@@ -113,8 +115,7 @@ Images read_split(const Known& known, const fs::path& folder, bool train) {
 
 // CIFAR's size is part of its format; an IDX file can have any, and the models are built for one.
 void check_size(const Known& known, const fs::path& folder, const Images& images) {
-  constexpr int kSide = 28;
-  if (known.format == Format::kIdx && (images.height != kSide || images.width != kSide))
+  if (known.format == Format::kIdx && (images.height != kIdxSide || images.width != kIdxSide))
     throw Error(known.name + ": images in " + folder.string() + " are " + std::to_string(images.height) +
                 " x " + std::to_string(images.width) + ", expected 28 x 28");
 }
@@ -123,6 +124,40 @@ void add(Hash& hash, const Images& images) {
   for (int value : {images.channels, images.height, images.width, images.classes})
     hash.add(static_cast<std::uint64_t>(value));
   hash.add(std::as_bytes(std::span(images.pixels))).add(std::as_bytes(std::span(images.labels)));
+}
+
+void add(Hash& hash, const ImageSet& images) {
+  add(hash, images.train);
+  add(hash, images.test);
+  hash.add(std::as_bytes(std::span(images.mean))).add(std::as_bytes(std::span(images.deviation)));
+}
+
+void add(Hash& hash, const TextSet& text) {
+  for (const std::string& word : text.vocabulary) hash.add(word);
+  hash.add(std::as_bytes(std::span(text.train))).add(std::as_bytes(std::span(text.test)));
+}
+
+void add(Hash& hash, const Table& table) {
+  hash.add(static_cast<std::uint64_t>(table.numbers)).add(std::as_bytes(std::span(table.tables)));
+  hash.add(std::as_bytes(std::span(table.values))).add(std::as_bytes(std::span(table.category)));
+  hash.add(std::as_bytes(std::span(table.labels)));
+}
+
+void add(Hash& hash, const TableSet& tables) {
+  add(hash, tables.train);
+  add(hash, tables.test);
+}
+
+InputShape shape_of(const ImageSet& set) {
+  return ImageShape{set.train.channels, set.train.height, set.train.width, set.train.classes};
+}
+
+InputShape shape_of(const TextSet& set) {
+  return TextShape{static_cast<int>(set.vocabulary.size())};
+}
+
+InputShape shape_of(const TableSet& set) {
+  return TableShape{set.train.numbers, set.train.tables};
 }
 
 }  // namespace
@@ -162,22 +197,35 @@ fs::path find_dataset(const std::string& name, const fs::path& data_dir, const f
 Dataset load_dataset(const std::string& name, const fs::path& data_dir, const fs::path& data_root) {
   const Known& known = known_dataset(name);
   const fs::path folder = find_dataset(name, data_dir, data_root);
-  Dataset dataset{.name = name,
-                  .train = read_split(known, folder, true),
+  ImageSet images{.train = read_split(known, folder, true),
                   .test = read_split(known, folder, false),
                   .mean = known.mean,
                   .deviation = known.deviation};
-  check_size(known, folder, dataset.train);
-  check_size(known, folder, dataset.test);
-  return dataset;
+  check_size(known, folder, images.train);
+  check_size(known, folder, images.test);
+  return {name, std::move(images)};
+}
+
+InputShape input_shape(const Dataset& dataset) {
+  return std::visit([](const auto& contents) { return shape_of(contents); }, dataset.contents);
+}
+
+DatasetFacts dataset_facts(const std::string& name) {
+  switch (known_dataset(name).format) {
+    case Format::kIdx:
+      return {ImageShape{1, kIdxSide, kIdxSide, 10}, 60000, 10000};
+    case Format::kCifar10:
+      return {ImageShape{kCifarChannels, kCifarSide, kCifarSide, 10}, 50000, 10000};
+    case Format::kCifar100:
+      return {ImageShape{kCifarChannels, kCifarSide, kCifarSide, 100}, 50000, 10000};
+  }
+  throw Error("unreachable");
 }
 
 std::uint64_t fingerprint(const Dataset& dataset) {
   Hash hash;
   hash.add(dataset.name);
-  add(hash, dataset.train);
-  add(hash, dataset.test);
-  hash.add(std::as_bytes(std::span(dataset.mean))).add(std::as_bytes(std::span(dataset.deviation)));
+  std::visit([&](const auto& contents) { add(hash, contents); }, dataset.contents);
   return hash.value();
 }
 

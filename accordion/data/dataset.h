@@ -1,20 +1,38 @@
-// The image data sets by name: where their files are, what they hold.
+// The data sets by name: where their files are, what they hold.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "accordion/data/images.h"
+#include "accordion/data/input_shape.h"
+#include "accordion/data/table.h"
+#include "accordion/data/text.h"
 
 namespace accordion {
 
-struct Dataset {
-  std::string name;
+struct ImageSet {
   Images train, test;
   std::vector<float> mean, deviation;  // per channel, of pixels scaled to [0, 1]
 };
+
+struct Dataset {
+  std::string name;
+  std::variant<ImageSet, TextSet, TableSet> contents;
+};
+
+InputShape input_shape(const Dataset&);
+
+// What is known of a data set without having it. Samples are images, tokens or rows.
+struct DatasetFacts {
+  InputShape input;
+  std::size_t train_samples, test_samples;
+};
+
+DatasetFacts dataset_facts(const std::string& name);
 
 std::vector<std::string> dataset_names();
 

@@ -12,6 +12,14 @@ using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 
+const ImageSet& images(const Dataset& data) {
+  return std::get<ImageSet>(data.contents);
+}
+
+ImageSet& images(Dataset& data) {
+  return std::get<ImageSet>(data.contents);
+}
+
 class DatasetTest : public WithFolder {
  protected:
   static void write_idx(const fs::path& folder, std::uint32_t side = 28, std::uint64_t seed = 1) {
@@ -33,9 +41,9 @@ class DatasetTest : public WithFolder {
 
 TEST_F(DatasetTest, FindsTheFolderOrItsParentOrTheRoot) {
   write_idx(file("here/mnist"));
-  EXPECT_EQ(load_dataset("mnist", file("here/mnist"), {}).train.labels, (Bytes{1, 2, 3, 4}));
-  EXPECT_EQ(load_dataset("mnist", file("here"), {}).test.labels, (Bytes{5, 6}));
-  EXPECT_EQ(load_dataset("mnist", {}, file("here")).train.size(), 4u);
+  EXPECT_EQ(images(load_dataset("mnist", file("here/mnist"), {})).train.labels, (Bytes{1, 2, 3, 4}));
+  EXPECT_EQ(images(load_dataset("mnist", file("here"), {})).test.labels, (Bytes{5, 6}));
+  EXPECT_EQ(images(load_dataset("mnist", {}, file("here"))).train.size(), 4u);
 }
 
 TEST_F(DatasetTest, ANamedSubfolderComesFirst) {
@@ -58,10 +66,10 @@ TEST_F(DatasetTest, Cifar10) {
   write_cifar10(file("cifar-10-batches-bin"));
   const Dataset data = load_dataset("cifar10", file("."), {});
   EXPECT_EQ(data.name, "cifar10");
-  EXPECT_EQ(data.train.labels, (Bytes{1, 2, 3, 4, 5}));
-  EXPECT_EQ(data.test.labels, (Bytes{9}));
-  EXPECT_EQ(data.mean.size(), 3u);
-  EXPECT_EQ(data.deviation.size(), 3u);
+  EXPECT_EQ(images(data).train.labels, (Bytes{1, 2, 3, 4, 5}));
+  EXPECT_EQ(images(data).test.labels, (Bytes{9}));
+  EXPECT_EQ(images(data).mean.size(), 3u);
+  EXPECT_EQ(images(data).deviation.size(), 3u);
 }
 
 TEST_F(DatasetTest, Cifar100) {
@@ -69,8 +77,8 @@ TEST_F(DatasetTest, Cifar100) {
   write_file(file("cifar100/train.bin"), join({{1, 98}, random_bytes(3072, 1)}));
   write_file(file("cifar100/test.bin"), join({{2, 97}, random_bytes(3072, 2)}));
   const Dataset data = load_dataset("cifar100", {}, file("."));
-  EXPECT_EQ(data.train.labels, Bytes{98});
-  EXPECT_EQ(data.test.labels, Bytes{97});
+  EXPECT_EQ(images(data).train.labels, Bytes{98});
+  EXPECT_EQ(images(data).test.labels, Bytes{97});
 }
 
 TEST_F(DatasetTest, MissingSaysWhereItLookedAndHowToGetIt) {
@@ -114,14 +122,14 @@ TEST_F(DatasetTest, FingerprintSeesEveryPart) {
   const Dataset data = load_dataset("cifar10", {}, file("."));
   EXPECT_EQ(fingerprint(data), fingerprint(load_dataset("cifar10", {}, file("."))));
   std::vector<Dataset> others(8, data);
-  others[0].train.pixels.front() ^= 1;
-  others[1].train.pixels.back() ^= 1;
-  others[2].train.labels[2] ^= 1;
-  others[3].test.pixels[1000] ^= 128;
-  others[4].test.labels[0] ^= 1;
-  others[5].mean[1] += 0.001f;
-  others[6].deviation[2] += 0.001f;
-  std::swap(others[7].train, others[7].test);
+  images(others[0]).train.pixels.front() ^= 1;
+  images(others[1]).train.pixels.back() ^= 1;
+  images(others[2]).train.labels[2] ^= 1;
+  images(others[3]).test.pixels[1000] ^= 128;
+  images(others[4]).test.labels[0] ^= 1;
+  images(others[5]).mean[1] += 0.001f;
+  images(others[6]).deviation[2] += 0.001f;
+  std::swap(images(others[7]).train, images(others[7]).test);
   for (const Dataset& other : others) EXPECT_NE(fingerprint(other), fingerprint(data)) << &other - &others[0];
 }
 
@@ -129,18 +137,18 @@ TEST(FashionMnist, IsWholeAndBalanced) {
   const fs::path folder = "/usr/share/datasets/fashion-mnist";
   if (!fs::exists(folder)) GTEST_SKIP() << "needs the Debian package dataset-fashion-mnist";
   const Dataset data = load_dataset("fashion-mnist", {}, {});
-  ASSERT_EQ(data.train.size(), 60000u);
-  ASSERT_EQ(data.test.size(), 10000u);
+  ASSERT_EQ(images(data).train.size(), 60000u);
+  ASSERT_EQ(images(data).test.size(), 10000u);
   const auto per_class = [](const Images& images) {
     std::vector<int> counts(10);
     for (std::uint8_t label : images.labels) ++counts[label];
     return counts;
   };
-  EXPECT_THAT(per_class(data.train), Each(6000));
-  EXPECT_THAT(per_class(data.test), Each(1000));
+  EXPECT_THAT(per_class(images(data).train), Each(6000));
+  EXPECT_THAT(per_class(images(data).test), Each(1000));
   double sum = 0;
-  for (std::uint8_t pixel : data.train.pixels) sum += pixel;
-  EXPECT_NEAR(sum / 255 / static_cast<double>(data.train.pixels.size()), data.mean[0], 1e-4);
+  for (std::uint8_t pixel : images(data).train.pixels) sum += pixel;
+  EXPECT_NEAR(sum / 255 / static_cast<double>(images(data).train.pixels.size()), images(data).mean[0], 1e-4);
 }
 
 }  // namespace

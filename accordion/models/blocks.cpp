@@ -37,7 +37,7 @@ torch::Tensor global_average(const torch::Tensor& images) {
   return images.mean({2, 3});
 }
 
-void require_size(std::string_view model, const InputShape& input, int smallest, std::string_view reason) {
+void require_size(std::string_view model, const ImageShape& input, int smallest, std::string_view reason) {
   if (input.height >= smallest && input.width >= smallest) return;
   const auto size = [](int height, int width) {
     return std::to_string(height) + "x" + std::to_string(width);

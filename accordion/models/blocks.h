@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "accordion/models/input_shape.h"
+#include "accordion/data/input_shape.h"
 #include "accordion/models/network.h"
 
 namespace accordion {
@@ -55,6 +55,6 @@ int add_stages(torch::nn::Sequential& stages, int in, std::span<const int> width
 torch::Tensor global_average(const torch::Tensor& images);
 
 // Throws UsageError for images smaller than smallest x smallest, naming the model and its reason.
-void require_size(std::string_view model, const InputShape& input, int smallest, std::string_view reason);
+void require_size(std::string_view model, const ImageShape& input, int smallest, std::string_view reason);
 
 }  // namespace accordion

@@ -9,7 +9,7 @@ namespace nn = torch::nn;
 
 class Cnn final : public Network {
  public:
-  Cnn(const CnnOptions& options, const InputShape& input) {
+  Cnn(const CnnOptions& options, const ImageShape& input) {
     require_size(options.kName, input, 4, "it halves them 2 times");
     const int first = options.scaled(32), second = options.scaled(64), hidden = options.scaled(64);
     conv1_ = register_module("conv1", conv(input.channels, first, 3, 1, Bias::kYes));
@@ -31,7 +31,7 @@ class Cnn final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make(const CnnOptions& options, const InputShape& input) {
+std::shared_ptr<Network> make(const CnnOptions& options, const ImageShape& input) {
   return std::make_shared<Cnn>(options, input);
 }
 

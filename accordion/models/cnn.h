@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "accordion/models/input_shape.h"
+#include "accordion/data/input_shape.h"
 #include "accordion/models/width.h"
 
 namespace accordion {
@@ -17,6 +17,6 @@ struct CnnOptions : WidthOption {
   static constexpr std::string_view kName = "cnn";
 };
 
-std::shared_ptr<Network> make(const CnnOptions& options, const InputShape& input);
+std::shared_ptr<Network> make(const CnnOptions& options, const ImageShape& input);
 
 }  // namespace accordion

@@ -24,7 +24,7 @@ class DenseLayer final : public nn::Module {
 
 class DenseNet final : public Network {
  public:
-  DenseNet(const DenseNetOptions& options, const InputShape& input) {
+  DenseNet(const DenseNetOptions& options, const ImageShape& input) {
     require_size(options.kName, input, 8, "it halves them 3 times");
     const int growth = options.scaled(12);
     int channels = 2 * growth;
@@ -58,7 +58,7 @@ class DenseNet final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make(const DenseNetOptions& options, const InputShape& input) {
+std::shared_ptr<Network> make(const DenseNetOptions& options, const ImageShape& input) {
   return std::make_shared<DenseNet>(options, input);
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "accordion/models/input_shape.h"
+#include "accordion/data/input_shape.h"
 #include "accordion/models/width.h"
 
 namespace accordion {
@@ -16,6 +16,6 @@ struct DenseNetOptions : WidthOption {
   static constexpr std::string_view kName = "densenet";
 };
 
-std::shared_ptr<Network> make(const DenseNetOptions& options, const InputShape& input);
+std::shared_ptr<Network> make(const DenseNetOptions& options, const ImageShape& input);
 
 }  // namespace accordion

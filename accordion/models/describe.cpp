@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "accordion/data/dataset.h"
 #include "accordion/ddp/ddp.h"
 #include "accordion/models/network.h"
 #include "accordion/models/shapes.h"
@@ -14,12 +15,11 @@ std::vector<TensorInfo> model_tensors(const std::string& setting, const InputSha
 }
 
 std::vector<ModelDescription> describe_models() {
-  const std::pair<const char*, InputShape> data_sets[] = {
-      {"fashion-mnist", {1, 28, 28, 10}}, {"cifar10", {3, 32, 32, 10}}, {"cifar100", {3, 32, 32, 100}}};
+  const char* const data_sets[] = {"fashion-mnist", "cifar10", "cifar100"};
   std::vector<ModelDescription> rows;
   for (const std::string& name : model_names())
-    for (const auto& [data, input] : data_sets) {
-      const auto tensors = model_tensors(name, input);
+    for (const char* const data : data_sets) {
+      const auto tensors = model_tensors(name, dataset_facts(data).input);
       const auto compressible = std::count_if(tensors.begin(), tensors.end(), [](const TensorInfo& tensor) {
         return tensor.shape.dims.size() >= 2;
       });

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "accordion/data/input_shape.h"
 #include "accordion/exchange/layer.h"
-#include "accordion/models/input_shape.h"
 
 namespace accordion {
 

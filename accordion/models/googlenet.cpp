@@ -56,7 +56,7 @@ class Inception final : public nn::Module {
 
 class GoogLeNet final : public Network {
  public:
-  GoogLeNet(const GoogLeNetOptions& options, const InputShape& input) {
+  GoogLeNet(const GoogLeNetOptions& options, const ImageShape& input) {
     int in = options.scaled(192);
     stem_ = register_module("stem", unit(input.channels, in, 3));
     for (const std::optional<Branches>& part : kBody) {
@@ -84,7 +84,7 @@ class GoogLeNet final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make(const GoogLeNetOptions& options, const InputShape& input) {
+std::shared_ptr<Network> make(const GoogLeNetOptions& options, const ImageShape& input) {
   return std::make_shared<GoogLeNet>(options, input);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 class Loss {
  public:
-  Loss(Network& model, const InputShape& input)
+  Loss(Network& model, const ImageShape& input)
       : model_(model),
         images_(torch::randn({8, input.channels, input.height, input.width}, torch::kDouble)),
         labels_(torch::arange(8) % input.classes) {}
@@ -43,7 +43,7 @@ torch::Tensor unit(const torch::Tensor& x) {
 }
 
 TEST(Gradients, AreTheSlopesOfTheLoss) {
-  const InputShape input{2, 8, 8, 3};
+  const ImageShape input{2, 8, 8, 3};
   for (const std::string& name : model_names()) {
     const std::string setting = name + ":width=0.02";
     torch::manual_seed(11);

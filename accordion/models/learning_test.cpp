@@ -7,7 +7,7 @@
 namespace accordion {
 namespace {
 
-constexpr InputShape kInput{3, 16, 16, 10};
+constexpr ImageShape kInput{3, 16, 16, 10};
 
 struct Learnt {
   std::shared_ptr<Network> model;

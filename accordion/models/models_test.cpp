@@ -12,7 +12,7 @@
 namespace accordion {
 namespace {
 
-constexpr InputShape kCifar10{3, 32, 32, 10}, kCifar100{3, 32, 32, 100}, kMnist{1, 28, 28, 10};
+constexpr ImageShape kCifar10{3, 32, 32, 10}, kCifar100{3, 32, 32, 100}, kMnist{1, 28, 28, 10};
 
 std::size_t parameters(const std::string& setting, const InputShape& input) {
   return parameter_count(model_tensors(setting, input));
@@ -77,7 +77,7 @@ TEST(Models, AreAsWideAsTold) {
 TEST(Models, GiveScoresAndAGradientToEveryParameter) {
   torch::manual_seed(1);
   for (const std::string& name : model_names())
-    for (const InputShape& input : {kMnist, kCifar10, kCifar100}) {
+    for (const ImageShape& input : {kMnist, kCifar10, kCifar100}) {
       auto model = make_model(name + ":width=0.25", input);
       model->eval();
       wake_squeezes(*model);
@@ -94,7 +94,7 @@ TEST(Models, GiveScoresAndAGradientToEveryParameter) {
 TEST(Models, TakeImagesOfOtherSizes) {
   for (const std::string& name : model_names())
     for (const auto& [height, width] : {std::pair(16, 16), std::pair(33, 47), std::pair(64, 64)}) {
-      const auto model = make_model(name + ":width=0.05", {2, height, width, 7});
+      const auto model = make_model(name + ":width=0.05", ImageShape{2, height, width, 7});
       EXPECT_EQ(model->forward(torch::randn({2, 2, height, width})).sizes(),
                 (std::vector<std::int64_t>{2, 7}))
           << name << " " << height << "x" << width;
@@ -102,11 +102,11 @@ TEST(Models, TakeImagesOfOtherSizes) {
 }
 
 TEST(Models, RefuseImagesOfWhichNothingWouldBeLeft) {
-  EXPECT_EQ(refusal("densenet", {3, 7, 32, 10}),
+  EXPECT_EQ(refusal("densenet", ImageShape{3, 7, 32, 10}),
             "densenet: images of 7x32, expected at least 8x8: it halves them 3 times");
-  EXPECT_EQ(refusal("cnn", {1, 28, 3, 10}),
+  EXPECT_EQ(refusal("cnn", ImageShape{1, 28, 3, 10}),
             "cnn: images of 28x3, expected at least 4x4: it halves them 2 times");
-  EXPECT_EQ(refusal("densenet:width=0.1", {3, 8, 8, 10}), "");
+  EXPECT_EQ(refusal("densenet:width=0.1", ImageShape{3, 8, 8, 10}), "");
 }
 
 TEST(Models, AnUnknownNameIsMetWithTheNearest) {

@@ -1,4 +1,8 @@
-// What the trainer needs of a model: a module that turns a batch of images into a batch of class scores.
+// What the trainer needs of a model: a module that turns a batch into scores, a row of them for each sample.
+//
+//   images   float [images, channels, height, width]
+//   text     int64 [streams, positions]: a row of scores for each position, stream by stream
+//   tables   float [rows, numbers + tables]: the last columns are categories, by number
 #pragma once
 
 #include <torch/torch.h>
@@ -7,7 +11,10 @@ namespace accordion {
 
 class Network : public torch::nn::Module {
  public:
-  virtual torch::Tensor forward(torch::Tensor images) = 0;
+  virtual torch::Tensor forward(torch::Tensor input) = 0;
+
+  // Streams start anew: a model that remembers one batch of text in the next does so no longer.
+  virtual void forget() {}
 };
 
 }  // namespace accordion

@@ -36,7 +36,7 @@ class BasicBlock final : public nn::Module {
 
 class ResNet final : public Network {
  public:
-  ResNet(const InputShape& input, const std::vector<int>& widths, int blocks) {
+  ResNet(const ImageShape& input, const std::vector<int>& widths, int blocks) {
     int in = widths[0];
     stem_ = register_module("stem", conv(input.channels, in, 3, 1, Bias::kNo));
     norm_ = register_module("norm", nn::BatchNorm2d(in));
@@ -58,11 +58,11 @@ class ResNet final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make(const ResNet18Options& options, const InputShape& input) {
+std::shared_ptr<Network> make(const ResNet18Options& options, const ImageShape& input) {
   return std::make_shared<ResNet>(input, options.scaled({64, 128, 256, 512}), 2);
 }
 
-std::shared_ptr<Network> make(const ResNet20Options& options, const InputShape& input) {
+std::shared_ptr<Network> make(const ResNet20Options& options, const ImageShape& input) {
   return std::make_shared<ResNet>(input, options.scaled({16, 32, 64}), 3);
 }
 

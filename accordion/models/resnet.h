@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "accordion/models/input_shape.h"
+#include "accordion/data/input_shape.h"
 #include "accordion/models/width.h"
 
 namespace accordion {
@@ -22,7 +22,7 @@ struct ResNet20Options : WidthOption {
   static constexpr std::string_view kName = "resnet20";
 };
 
-std::shared_ptr<Network> make(const ResNet18Options& options, const InputShape& input);
-std::shared_ptr<Network> make(const ResNet20Options& options, const InputShape& input);
+std::shared_ptr<Network> make(const ResNet18Options& options, const ImageShape& input);
+std::shared_ptr<Network> make(const ResNet20Options& options, const ImageShape& input);
 
 }  // namespace accordion

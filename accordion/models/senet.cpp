@@ -40,7 +40,7 @@ class PreActivationBlock final : public nn::Module {
 
 class SeNet final : public Network {
  public:
-  SeNet(const SeNetOptions& options, const InputShape& input) {
+  SeNet(const SeNetOptions& options, const ImageShape& input) {
     int in = options.scaled(64);
     stem_ = register_module("stem", ConvNormRelu(input.channels, in, 3, 1, Bias::kNo));
     in = add_stages<PreActivationBlock>(stages_, in, options.scaled({64, 128, 256, 512}), 2);
@@ -58,7 +58,7 @@ class SeNet final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make(const SeNetOptions& options, const InputShape& input) {
+std::shared_ptr<Network> make(const SeNetOptions& options, const ImageShape& input) {
   if (options.form == "published" ? input.classes > 10 : options.form == "seresnet18")
     return make(SeResNet18Options{{options.width}}, input);
   return std::make_shared<SeNet>(options, input);

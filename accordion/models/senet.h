@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "accordion/models/input_shape.h"
+#include "accordion/data/input_shape.h"
 #include "accordion/models/width.h"
 
 namespace accordion {
@@ -25,6 +25,6 @@ struct SeNetOptions : WidthOption {
   }
 };
 
-std::shared_ptr<Network> make(const SeNetOptions& options, const InputShape& input);
+std::shared_ptr<Network> make(const SeNetOptions& options, const ImageShape& input);
 
 }  // namespace accordion

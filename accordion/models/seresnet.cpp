@@ -36,7 +36,7 @@ class SqueezeBlock final : public nn::Module {
 
 class SeResNet final : public Network {
  public:
-  SeResNet(const SeResNet18Options& options, const InputShape& input) {
+  SeResNet(const SeResNet18Options& options, const ImageShape& input) {
     int in = options.scaled(64);
     stem_ = register_module("stem", ConvNormRelu(input.channels, in, 3, 1, Bias::kYes));
     // The last is 516: no slip of ours, the published parameter count has it.
@@ -55,7 +55,7 @@ class SeResNet final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make(const SeResNet18Options& options, const InputShape& input) {
+std::shared_ptr<Network> make(const SeResNet18Options& options, const ImageShape& input) {
   return std::make_shared<SeResNet>(options, input);
 }
 

@@ -22,7 +22,7 @@ TEST(Shapes, HaveThePublishedParameterCounts) {
 
 TEST(Shapes, AreThoseOfTheZoosModels) {
   for (const std::string name : {"resnet18", "vgg19bn"}) {
-    const auto shapes = model_shapes(name), tensors = model_tensors(name, {3, 32, 32, 10});
+    const auto shapes = model_shapes(name), tensors = model_tensors(name, ImageShape{3, 32, 32, 10});
     ASSERT_EQ(shapes.size(), tensors.size());
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       EXPECT_EQ(shapes[i].name, tensors[i].name);

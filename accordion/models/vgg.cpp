@@ -13,7 +13,7 @@ constexpr int kConvolutions[] = {2, 2, 4, 4, 4};
 
 class Vgg final : public Network {
  public:
-  Vgg(const Vgg19BnOptions& options, const InputShape& input) {
+  Vgg(const Vgg19BnOptions& options, const ImageShape& input) {
     int in = input.channels;
     for (std::size_t stage = 0; stage < std::size(kWidths); ++stage) {
       const int out = options.scaled(kWidths[stage]);
@@ -54,7 +54,7 @@ class Vgg final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make(const Vgg19BnOptions& options, const InputShape& input) {
+std::shared_ptr<Network> make(const Vgg19BnOptions& options, const ImageShape& input) {
   return std::make_shared<Vgg>(options, input);
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "accordion/models/input_shape.h"
+#include "accordion/data/input_shape.h"
 #include "accordion/models/width.h"
 
 namespace accordion {
@@ -24,6 +24,6 @@ struct Vgg19BnOptions : WidthOption {
   }
 };
 
-std::shared_ptr<Network> make(const Vgg19BnOptions& options, const InputShape& input);
+std::shared_ptr<Network> make(const Vgg19BnOptions& options, const ImageShape& input);
 
 }  // namespace accordion

@@ -27,7 +27,7 @@ class WideBlock final : public nn::Module {
 
 class WideResNet final : public Network {
  public:
-  WideResNet(const WideResNetOptions& options, const InputShape& input)
+  WideResNet(const WideResNetOptions& options, const ImageShape& input)
       : stem_(register_module("stem", conv(input.channels, 16, 3, 1, Bias::kYes))) {
     const int in = add_stages<WideBlock>(stages_, 16, options.scaled({160, 320, 640}), 4);
     register_module("stages", stages_);
@@ -48,7 +48,7 @@ class WideResNet final : public Network {
 
 }  // namespace
 
-std::shared_ptr<Network> make(const WideResNetOptions& options, const InputShape& input) {
+std::shared_ptr<Network> make(const WideResNetOptions& options, const ImageShape& input) {
   return std::make_shared<WideResNet>(options, input);
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "accordion/models/input_shape.h"
+#include "accordion/data/input_shape.h"
 #include "accordion/models/width.h"
 
 namespace accordion {
@@ -17,6 +17,6 @@ struct WideResNetOptions : WidthOption {
   static constexpr std::string_view kName = "wideresnet";
 };
 
-std::shared_ptr<Network> make(const WideResNetOptions& options, const InputShape& input);
+std::shared_ptr<Network> make(const WideResNetOptions& options, const ImageShape& input);
 
 }  // namespace accordion

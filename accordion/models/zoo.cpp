@@ -1,8 +1,41 @@
 #include "accordion/models/zoo.h"
 
 #include "accordion/base/setting.h"
+#include "accordion/models/network.h"
 
 namespace accordion {
+namespace {
+
+constexpr std::string_view kind(const ImageShape&) {
+  return "images";
+}
+constexpr std::string_view kind(const TextShape&) {
+  return "text";
+}
+constexpr std::string_view kind(const TableShape&) {
+  return "tables";
+}
+
+template <class Options, class Shape>
+constexpr bool kTakes = requires(const Options& options, const Shape& shape) {
+  make(options, shape);
+};
+
+template <class Options>
+std::string_view kind_taken() {
+  if (kTakes<Options, ImageShape>) return "images";
+  return kTakes<Options, TextShape> ? "text" : "tables";
+}
+
+template <class Options, class Shape>
+void require_fit(const Options&, const Shape& shape) {
+  if (!kTakes<Options, Shape>)
+    throw UsageError("model=" + std::string(Options::kName) + " learns from " +
+                     std::string(kind_taken<Options>()) + ", but the data set holds " +
+                     std::string(kind(shape)));
+}
+
+}  // namespace
 
 std::vector<std::string> model_names() {
   return setting_names<ModelOptions>();
@@ -12,8 +45,21 @@ ModelOptions parse_model(std::string_view setting) {
   return parse_setting<ModelOptions>("model", setting);
 }
 
+void check_model(const std::string& setting, const InputShape& input) {
+  std::visit([](const auto& options, const auto& shape) { require_fit(options, shape); },
+             parse_model(setting), input);
+}
+
 std::shared_ptr<Network> make_model(const std::string& setting, const InputShape& input) {
-  return std::visit([&](const auto& options) { return make(options, input); }, parse_model(setting));
+  return std::visit(
+      [](const auto& options, const auto& shape) -> std::shared_ptr<Network> {
+        require_fit(options, shape);
+        if constexpr (requires { make(options, shape); })
+          return make(options, shape);
+        else
+          return nullptr;
+      },
+      parse_model(setting), input);
 }
 
 }  // namespace accordion

@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
+#include "accordion/data/input_shape.h"
 #include "accordion/models/cnn.h"
 #include "accordion/models/densenet.h"
 #include "accordion/models/googlenet.h"
-#include "accordion/models/input_shape.h"
 #include "accordion/models/resnet.h"
 #include "accordion/models/senet.h"
 #include "accordion/models/seresnet.h"
@@ -30,8 +30,11 @@ std::vector<std::string> model_names();
 // Throws UsageError for an unknown model or option and for a value out of range.
 ModelOptions parse_model(std::string_view setting);
 
-// Weights come from torch's generator: seed it first. Throws UsageError for what parse_model refuses, and for
-// an input that the model cannot take.
+// Throws UsageError for what parse_model refuses, and for a model that is made for another kind of data.
+void check_model(const std::string& setting, const InputShape& input);
+
+// Weights come from torch's generator: seed it first. Throws UsageError for what check_model refuses, and for
+// an input that is too small for the model.
 std::shared_ptr<Network> make_model(const std::string& setting, const InputShape& input);
 
 }  // namespace accordion

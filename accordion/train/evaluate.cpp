@@ -7,7 +7,7 @@
 
 namespace accordion {
 
-Evaluation evaluate(Network& model, const Dataset& data, const Images& images, Communicator& control) {
+Evaluation evaluate(Network& model, const ImageSet& data, const Images& images, Communicator& control) {
   constexpr std::size_t kBatch = 250;
   torch::NoGradGuard no_grad;
   model.eval();

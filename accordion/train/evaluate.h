@@ -12,6 +12,6 @@ struct Evaluation {
   double accuracy;  // a fraction
 };
 
-Evaluation evaluate(Network& model, const Dataset& data, const Images& images, Communicator& control);
+Evaluation evaluate(Network& model, const ImageSet& data, const Images& images, Communicator& control);
 
 }  // namespace accordion

@@ -13,8 +13,8 @@ class FirstPixels final : public Network {
   torch::Tensor forward(torch::Tensor images) override { return images.flatten(1).narrow(1, 0, 10); }
 };
 
-Dataset made_up(std::size_t samples, std::size_t correct) {
-  Dataset data{"made-up", {}, {}, {0.0f}, {1.0f}};
+ImageSet made_up(std::size_t samples, std::size_t correct) {
+  ImageSet data{{}, {}, {0.0f}, {1.0f}};
   data.test = {1, 4, 4, 10, std::vector<std::uint8_t>(samples * 16), {}};
   for (std::size_t i = 0; i < samples; ++i) {
     const std::size_t brightest = i % 10;
@@ -27,7 +27,7 @@ Dataset made_up(std::size_t samples, std::size_t correct) {
 TEST(Evaluate, CountsEverySampleOnceWhateverTheNumberOfRanks) {
   for (const std::size_t samples : {3, 203, 1000}) {
     const std::size_t correct = samples / 3;
-    const Dataset data = made_up(samples, correct);
+    const ImageSet data = made_up(samples, correct);
     double loss_alone = 0;
     for (int ranks = 1; ranks <= 5; ++ranks)
       run_loopback(ranks, [&](Communicator& comm) {

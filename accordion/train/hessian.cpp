@@ -73,7 +73,7 @@ void add_hessian_product(const torch::Tensor& loss, const std::vector<torch::Ten
     if (products[i].defined()) shaped(at, parameters[i]).add_(products[i]);
 }
 
-TopEigenvalue::TopEigenvalue(Network& model, const Dataset& data, std::vector<std::uint32_t> samples,
+TopEigenvalue::TopEigenvalue(Network& model, const ImageSet& data, std::vector<std::uint32_t> samples,
                              int batch, Communicator& control, std::uint64_t seed)
     : model_(model),
       data_(data),

@@ -28,7 +28,7 @@ class TopEigenvalue {
  public:
   // `samples` of data.train, the same on all ranks, which divide them. The loss is the mean over them,
   // without augmentation and with the model in evaluation mode. Keeps references to model, data and control.
-  TopEigenvalue(Network& model, const Dataset& data, std::vector<std::uint32_t> samples, int batch,
+  TopEigenvalue(Network& model, const ImageSet& data, std::vector<std::uint32_t> samples, int batch,
                 Communicator& control, std::uint64_t seed);
 
   // Collective, on replicas with equal parameters and buffers; all ranks get the same estimate, and up to
@@ -44,7 +44,7 @@ class TopEigenvalue {
   void multiply(std::span<const float> v, std::span<float> product);
 
   Network& model_;
-  const Dataset& data_;
+  const ImageSet& data_;
   Communicator& control_;
   std::vector<std::uint32_t> samples_;
   std::vector<Share> batches_;  // This rank's.

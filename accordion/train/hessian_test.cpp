@@ -18,10 +18,10 @@ namespace {
 using torch::Tensor;
 namespace nn = torch::nn;
 
-constexpr InputShape kInput{1, 8, 8, 3};
+constexpr ImageShape kInput{1, 8, 8, 3};
 
-Dataset made_up(std::size_t samples) {
-  Dataset data{"made-up", {}, {}, {0.5f}, {0.25f}};
+ImageSet made_up(std::size_t samples) {
+  ImageSet data{{}, {}, {0.5f}, {0.25f}};
   data.train = {kInput.channels, kInput.height, kInput.width, kInput.classes, {}, {}};
   RandomStream random(RandomKey{3});
   for (std::size_t i = 0; i < samples * data.train.image_size(); ++i)
@@ -142,7 +142,7 @@ class Softmax final : public Network {
 };
 
 TEST(TopEigenvalue, IsThatOfTheMeanLossOverTheSamples) {
-  const Dataset data = made_up(60);
+  const ImageSet data = made_up(60);
   torch::manual_seed(1);
   Softmax model;
   // The same loss, all samples at once.
@@ -170,7 +170,7 @@ TEST(TopEigenvalue, IsThatOfTheMeanLossOverTheSamples) {
 }
 
 TEST(TopEigenvalue, IsTheSameWhateverTheNumberOfRanks) {
-  const Dataset data = made_up(50);
+  const ImageSet data = made_up(50);
   double alone = 0;
   for (const int ranks : {1, 2, 3, 30}) {  // Of thirty ranks five have no sample.
     std::vector<std::shared_ptr<Network>> models;
@@ -191,7 +191,7 @@ TEST(TopEigenvalue, IsTheSameWhateverTheNumberOfRanks) {
 }
 
 TEST(TopEigenvalue, IsFoundSoonerFromTheLastVector) {
-  const Dataset data = made_up(40);
+  const ImageSet data = made_up(40);
   const auto model = seeded("cnn");
   const auto comm = make_loopback(1);
   TopEigenvalue sharpness(*model, data, every_second(40), 10, *comm[0], 1);
@@ -224,7 +224,7 @@ class Moody final : public Network {
 };
 
 TEST(TopEigenvalue, LeavesNoTrace) {
-  const Dataset data = made_up(20);
+  const ImageSet data = made_up(20);
   torch::manual_seed(1);
   const auto model = std::make_shared<Moody>();
   nn::functional::cross_entropy(model->forward(torch::randn({4, 1, 8, 8})), torch::tensor({0, 1, 2, 0}))
@@ -256,7 +256,7 @@ TEST(TopEigenvalue, LeavesNoTrace) {
 }
 
 // Three steps of two ranks, as threads with process groups of their own; the weights after them.
-std::vector<Tensor> train(const Dataset& data, bool with_estimates) {
+std::vector<Tensor> train(const ImageSet& data, bool with_estimates) {
   std::vector<std::shared_ptr<Network>> models = {seeded("cnn"), seeded("cnn")};
   const Tensor images = torch::randn({12, 1, 8, 8}), labels = torch::randint(3, {12}, torch::kLong);
   const int port = free_port();
@@ -298,13 +298,13 @@ std::vector<Tensor> train(const Dataset& data, bool with_estimates) {
 }
 
 TEST(TopEigenvalue, DataParallelTrainingGoesOnBitByBit) {
-  const Dataset data = made_up(20);
+  const ImageSet data = made_up(20);
   const auto without = train(data, false), with = train(data, true);
   for (std::size_t i = 0; i < with.size(); ++i) EXPECT_TRUE(torch::equal(with[i], without[i])) << i;
 }
 
 TEST(TopEigenvalue, CountsTiedWeightsOnceAndFrozenOnesNever) {
-  const Dataset data = made_up(4);
+  const ImageSet data = made_up(4);
   const auto comm = make_loopback(1);
   const auto weights = [&](Network& model) {
     return TopEigenvalue(model, data, {1}, 4, *comm[0], 1).vector().size();
@@ -318,7 +318,7 @@ TEST(TopEigenvalue, CountsTiedWeightsOnceAndFrozenOnesNever) {
 }
 
 TEST(TopEigenvalue, RefusesSamplesThatAreNotThere) {
-  const Dataset data = made_up(4);
+  const ImageSet data = made_up(4);
   const auto model = seeded("cnn");
   const auto comm = make_loopback(1);
   EXPECT_THROW(TopEigenvalue(*model, data, {}, 4, *comm[0], 1), UsageError);

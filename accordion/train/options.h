@@ -18,6 +18,8 @@ struct TrainOptions {
   int epochs = 10;
   int batch = 128;
   int accumulate = 1;
+  bool drop_last = false;
+  int bptt = 30, vocabulary = 0;
   std::int64_t seed = 1;
 
   std::string optimizer = "sgd";
@@ -52,6 +54,9 @@ struct TrainOptions {
     field("epochs", epochs, "Passes over the training set.", at_least(1));
     field("batch", batch, "Samples per worker and micro-batch.", at_least(1));
     field("accumulate", accumulate, "Micro-batches per optimizer step.", at_least(1));
+    field("drop-last", drop_last, "Leave out the last, smaller batch of an epoch.");
+    field("bptt", bptt, "Text: positions over which gradients flow back.", at_least(1));
+    field("vocabulary", vocabulary, "Text: keep only the N most frequent words; 0 for all.", at_least(0));
     field("seed", seed, "Seed of weights, order, augmentation and compression.", at_least(0));
     field("optimizer", optimizer, "Optimizer.", one_of({"sgd", "adamw"}));
     field("lr", lr, "Learning rate at its peak, for the whole group.", above(0));

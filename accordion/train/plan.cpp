@@ -4,11 +4,12 @@
 
 namespace accordion {
 
-EpochPlan plan_epoch(std::size_t samples, int batch, int accumulate, int rank, int ranks) {
+EpochPlan plan_epoch(std::size_t samples, int batch, int accumulate, int rank, int ranks, bool drop_last) {
   EpochPlan plan;
   const auto micro = static_cast<std::size_t>(batch);
   const std::size_t global_batch =
       micro * static_cast<std::size_t>(accumulate) * static_cast<std::size_t>(ranks);
+  if (drop_last) samples -= samples % global_batch;
   std::size_t begin = 0;
   for (const Share& mine : batch_shares(samples, global_batch, rank, ranks)) {
     const std::size_t global = std::min(global_batch, samples - begin);

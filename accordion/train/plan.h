@@ -21,7 +21,8 @@ struct EpochPlan {
 
 // `batch` samples a micro-batch, `accumulate` micro-batches a step. The last step takes what is left. A rank
 // with nothing left gets one sample of that step all the same, to take part in its collectives, with
-// local_samples = 0.
-EpochPlan plan_epoch(std::size_t samples, int batch, int accumulate, int rank, int ranks);
+// local_samples = 0; or, where that is wished, the last step is left out if it is smaller than the others.
+EpochPlan plan_epoch(std::size_t samples, int batch, int accumulate, int rank, int ranks,
+                     bool drop_last = false);
 
 }  // namespace accordion

@@ -12,6 +12,7 @@
 #include "accordion/exchange/agreement.h"
 #include "accordion/launch/settings.h"
 #include "accordion/log/write_file.h"
+#include "accordion/models/zoo.h"
 #include "accordion/train/replay.h"
 #include "accordion/train/summary.h"
 #include "accordion/train/trainer.h"
@@ -61,8 +62,9 @@ std::string lines_of(const Json& json) {
 
 void require_same_run(Communicator& control, const TrainOptions& options, const Dataset& data) {
   std::ostringstream facts;
-  facts << "data set = " << data.name << "\ntraining samples = " << data.train.size()
-        << "\ntest samples = " << data.test.size() << "\nfingerprint = " << std::hex << fingerprint(data)
+  const auto& images = std::get<ImageSet>(data.contents);
+  facts << "data set = " << data.name << "\ntraining samples = " << images.train.size()
+        << "\ntest samples = " << images.test.size() << "\nfingerprint = " << std::hex << fingerprint(data)
         << "\n";
   const Claim claims[] = {{"version", std::string("accordion ") + kVersion + ", torch " + TORCH_VERSION},
                           {"configuration", lines_of(to_json(options))},
@@ -122,9 +124,11 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
   check_batches(options, setup.meeting.size);
   torch::set_num_threads(setup.threads);
   Dataset data = load_dataset(options.data, setup.data_dir, setup.data_root);
-  require_samples("samples", options.samples, data.train, "training samples of " + data.name);
-  require_samples("test-samples", options.test_samples, data.test, "test samples of " + data.name);
-  if (options.test_samples > 0) keep_first(static_cast<std::size_t>(options.test_samples), data.test);
+  auto& images = std::get<ImageSet>(data.contents);
+  require_samples("samples", options.samples, images.train, "training samples of " + data.name);
+  require_samples("test-samples", options.test_samples, images.test, "test samples of " + data.name);
+  if (options.test_samples > 0) keep_first(static_cast<std::size_t>(options.test_samples), images.test);
+  check_model(options.model, input_shape(data));
   Group group(setup.meeting);
   require_same_run(group.control(), options, data);
 
@@ -139,7 +143,7 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
   try {
     Trainer trainer(options, data, group);
     const std::int64_t samples =
-        options.samples ? options.samples : static_cast<std::int64_t>(data.train.size());
+        options.samples ? options.samples : static_cast<std::int64_t>(images.train.size());
     for (int epoch = 0; epoch < options.epochs && !outcome.interrupted; ++epoch) {
       if (progress) progress->start_epoch(epoch + 1, samples);
       const auto record = trainer.run_epoch(epoch, setup.stop_requested, [&](const StepProgress& step) {

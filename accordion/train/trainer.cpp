@@ -15,9 +15,9 @@
 namespace accordion {
 namespace {
 
-std::shared_ptr<Network> seeded_model(const TrainOptions& options, const Images& images, int rank) {
+std::shared_ptr<Network> seeded_model(const TrainOptions& options, const InputShape& input, int rank) {
   torch::manual_seed(static_cast<std::uint64_t>(options.seed));
-  auto model = make_model(options.model, {images.channels, images.height, images.width, images.classes});
+  auto model = make_model(options.model, input);
   // From here on ranks draw differently: dropout shall not drop the same units everywhere.
   torch::manual_seed(
       Hash().add(static_cast<std::uint64_t>(options.seed)).add(static_cast<std::uint64_t>(rank)).value());
@@ -45,11 +45,11 @@ NonFinite on_non_finite(const std::string& policy) {
 
 Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
     : options_(options),
-      data_(data),
+      data_(std::get<ImageSet>(data.contents)),
       control_(group.control()),
-      order_(data.train.size(), static_cast<std::size_t>(options.samples),
+      order_(data_.train.size(), static_cast<std::size_t>(options.samples),
              static_cast<std::uint64_t>(options.seed)),
-      model_(seeded_model(options, data.train, control_.rank())),
+      model_(seeded_model(options, input_shape(data), control_.rank())),
       levels_(control_levels("train", options.control, parameter_count(exchanged_tensors(*model_)))),
       // On every rank, so that all of them refuse what one refuses; rank 0's decides.
       controller_(
@@ -65,13 +65,13 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
                          .published = options.control.published()}}),
       steering_(options.control, levels_, control_.rank() == 0 ? std::move(controller_) : nullptr, ddp_,
                 control_, learning_rate(options, 0)),
-      loader_(data.train, data.mean, data.deviation,
+      loader_(data_.train, data_.mean, data_.deviation,
               {.augmentation = {options.crop_padding, options.flip, options.rotate},
                .seed = static_cast<std::uint64_t>(options.seed)}) {
   prepare_optimizer();
   queue_epoch(0);
   if (options.diagnose == "hessian")
-    hessian_.emplace(ddp_.module(), data, diagnosed_samples(order_), options.batch, control_,
+    hessian_.emplace(ddp_.module(), data_, diagnosed_samples(order_), options.batch, control_,
                      static_cast<std::uint64_t>(options.seed));
 }
 
@@ -95,7 +95,7 @@ void Trainer::queue_epoch(int epoch) {
   global_batch_ = steering_.batch() ? steering_.batch() : unit * options_.accumulate;
   batch_reason_ = steering_.batch_reason();
   plan_ = plan_epoch(order_.size(), options_.batch, static_cast<int>(global_batch_ / unit), control_.rank(),
-                     control_.size());
+                     control_.size(), options_.drop_last);
   loader_.queue(epoch, order_.epoch(epoch), plan_.micro_batches);
 }
 

@@ -49,7 +49,7 @@ class Trainer {
   bool agree_to_stop(bool stop_requested, bool finite, int epoch, std::int64_t step);
 
   TrainOptions options_;
-  const Dataset& data_;
+  const ImageSet& data_;
   Communicator& control_;
   EpochOrder order_;
   std::shared_ptr<Network> model_;

@@ -29,7 +29,7 @@ torch::Tensor read(const char* path) {
 
 void forward(char** arguments) {
   const int classes = std::stoi(arguments[1]);
-  const auto model = make_model(arguments[0], {3, 32, 32, classes});
+  const auto model = make_model(arguments[0], ImageShape{3, 32, 32, classes});
   std::vector<torch::Tensor> tensors = model->parameters(), statistics;
   for (const torch::Tensor& buffer : model->buffers())
     if (buffer.is_floating_point()) statistics.push_back(buffer);
