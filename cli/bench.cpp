@@ -17,6 +17,7 @@
 #include "bench/crew.h"
 #include "bench/ddp.h"
 #include "bench/ddp_worker.h"
+#include "bench/models.h"
 #include "cli/verbs.h"
 
 namespace accordion::cli {
@@ -38,6 +39,13 @@ struct CodecBenchOptions {
   int threads = 1, repetitions = 15;
   std::string python = "/usr/bin/python3";
   bool peers = true, json = false;
+};
+
+struct ModelsBenchOptions : bench::ModelBenchOptions {
+  std::vector<std::string> models;
+  std::string data;
+  int batch = 0;
+  bool json = false;
 };
 
 // Scripts of bench/ lie beside the build folder, or where `cmake --install` puts them.
@@ -140,6 +148,34 @@ int bench_codecs(const CodecBenchOptions& options, char** argv) {
   return 0;
 }
 
+int bench_models(const ModelsBenchOptions& options, char** argv) {
+  const auto cases = bench::model_cases(options.models, options.data, options.batch);
+  ensure_settings(options.threads, argv);
+  Json rows = Json::array();
+  if (!options.json)
+    std::printf("%-26s %-14s %11s %6s %6s %10s %18s %12s\n", "model", "data", "parameters", "batch", "steps",
+                "step ms", "a second", "epoch s");
+  for (const bench::ModelCase& chosen : cases) {
+    if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "%s ...\r", chosen.model.c_str());
+    const bench::ModelTiming timing = bench::time_model(chosen, options);
+    if (options.json)
+      rows.push_back(to_json(chosen, options, timing));
+    else
+      std::printf("%-26s %-14s %11zu %6d %6d %10.1f %11.1f %-6s %12.0f\n", chosen.model.c_str(),
+                  chosen.data.c_str(), timing.parameters, chosen.batch, timing.steps, timing.step_ms,
+                  timing.samples_per_second(), timing.unit.c_str(), timing.epoch_seconds());
+    std::fflush(stdout);
+  }
+  if (options.json)
+    std::cout << rows.dump(2) << "\n";
+  else
+    std::printf(
+        "Forward, backward and optimizer on made-up batches (of text: windows of %d tokens). Threads: %d.\n"
+        "Epoch: one pass over the training set at this speed.\n",
+        options.bptt, options.threads);
+  return 0;
+}
+
 int bench_control(const bench::ControlBenchOptions& options, bool json, char** argv) {
   parse_model(options.model);
   ensure_settings(1, argv);
@@ -211,6 +247,30 @@ Run add_bench(CLI::App& verb, char** argv) {
       ->capture_default_str();
   control->add_flag("--json", *control_json, "One JSON object on standard output.");
 
+  CLI::App* models =
+      verb.add_subcommand("models", "A training step of each model, and an epoch at its speed.");
+  auto models_options = std::make_shared<ModelsBenchOptions>();
+  models_options->threads = available_cores();
+  models
+      ->add_option("--model", models_options->models,
+                   "Settings, separated by semicolons; otherwise every model.")
+      ->delimiter(';');
+  models->add_option("--data", models_options->data, "Data set; otherwise one that the model is meant for.");
+  models
+      ->add_option("--batch", models_options->batch,
+                   "Images, windows of text or rows in a step; otherwise few for large models.")
+      ->check(CLI::Range(1, 1 << 20));
+  models->add_option("--bptt", models_options->bptt, "Tokens in a window of text.")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  models->add_option("--threads", models_options->threads, "Threads.")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  models->add_option("--seconds", models_options->seconds, "For the timed steps of one model.")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  models->add_flag("--json", models_options->json, "One JSON array on standard output.");
+
   CLI::App* worker = verb.add_subcommand("ddp-worker", "")->group("");
   worker->add_option("--model", worker_options->model)->required();
   worker->add_option("--batch", worker_options->batch)->required();
@@ -218,10 +278,11 @@ Run add_bench(CLI::App& verb, char** argv) {
   worker->add_option("--size", worker_options->size)->required();
   worker->add_option("--classes", worker_options->classes)->required();
 
-  return [codecs, control, worker, codec_options, control_options, control_json, ddp_options, worker_options,
-          argv] {
+  return [codecs, control, models, worker, codec_options, control_options, control_json, ddp_options,
+          models_options, worker_options, argv] {
     if (codecs->parsed()) return bench_codecs(*codec_options, argv);
     if (control->parsed()) return bench_control(*control_options, *control_json, argv);
+    if (models->parsed()) return bench_models(*models_options, argv);
     return worker->parsed() ? bench_ddp_worker(*worker_options) : bench_ddp(*ddp_options);
   };
 }

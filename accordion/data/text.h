@@ -3,9 +3,13 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace accordion {
+
+// Two words with a meaning of their own: one that the vocabulary lacks, and the end of a line.
+inline constexpr std::string_view kUnknownWord = "<unk>", kEndOfLine = "<eos>";
 
 struct TextSet {
   std::vector<std::string> vocabulary;

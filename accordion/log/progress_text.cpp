@@ -100,11 +100,18 @@ std::string progress_line(const ProgressState& state, int width, bool utf8) {
   return clipped(before + bar + after, width);
 }
 
+std::string result_text(const EpochRecord& record, int digits) {
+  const std::string format = "%." + std::to_string(digits) + "f";
+  if (record.test_accuracy)
+    return "accuracy " + formatted((format + " %%").c_str(), *record.test_accuracy * 100);
+  if (record.test_perplexity) return "perplexity " + formatted(format.c_str(), *record.test_perplexity);
+  return "";
+}
+
 std::string epoch_line(const EpochRecord& record, int epoch, int epochs, std::int64_t items,
                        std::string_view unit) {
   std::string line = place_text(epoch, epochs) + ": loss " + loss_text(record.train_loss);
-  if (record.test_accuracy) line += ", test accuracy " + formatted("%.1f %%", *record.test_accuracy * 100);
-  if (record.test_perplexity) line += ", test perplexity " + formatted("%.1f", *record.test_perplexity);
+  if (const std::string result = result_text(record, 1); !result.empty()) line += ", test " + result;
   if (record.seconds > 0 && items > 0)
     line +=
         ", " + quantity_text(static_cast<double>(items) / record.seconds) + " " + std::string(unit) + "/s";

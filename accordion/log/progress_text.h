@@ -31,6 +31,9 @@ struct ProgressState {
 // `epoch 3/10 ━━━━━━━╸──── 61 %  12.4k img/s  loss 0.412  0:21 left`, at most `width` columns.
 std::string progress_line(const ProgressState& state, int width, bool utf8);
 
+// "accuracy 87.3 %", "perplexity 97.6", to so many digits; empty when the epoch was not tested.
+std::string result_text(const EpochRecord& record, int digits);
+
 // `epoch 3/10: loss 0.412, test accuracy 87.3 %, 12.4k img/s, 14.2 s, 10.8 MB sent`
 std::string epoch_line(const EpochRecord& record, int epoch, int epochs, std::int64_t items,
                        std::string_view unit);

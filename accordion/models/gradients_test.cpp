@@ -2,22 +2,19 @@
 #include <gtest/gtest.h>
 
 #include "accordion/models/models_testing.h"
-#include "accordion/models/network.h"
-#include "accordion/models/zoo.h"
 
 namespace accordion {
 namespace {
 
 class Loss {
  public:
-  Loss(Network& model, const ImageShape& input)
-      : model_(model),
-        images_(torch::randn({8, input.channels, input.height, input.width}, torch::kDouble)),
-        labels_(torch::arange(8) % input.classes) {}
+  Loss(Network& model, const InputShape& input) : model_(model), batch_(random_batch(input, 8)) {
+    if (batch_.input.is_floating_point()) batch_.input = batch_.input.to(torch::kDouble);
+  }
 
   torch::Tensor operator()() const {
     torch::manual_seed(3);  // The same units are dropped every time.
-    return torch::nn::functional::cross_entropy(model_.forward(images_), labels_);
+    return loss_of(model_, batch_);
   }
 
   // The slope at `parameter` along `direction`, a step to either side.
@@ -35,7 +32,7 @@ class Loss {
 
  private:
   Network& model_;
-  torch::Tensor images_, labels_;
+  RandomBatch batch_;
 };
 
 torch::Tensor unit(const torch::Tensor& x) {
@@ -43,9 +40,7 @@ torch::Tensor unit(const torch::Tensor& x) {
 }
 
 TEST(Gradients, AreTheSlopesOfTheLoss) {
-  const ImageShape input{2, 8, 8, 3};
-  for (const std::string& name : model_names()) {
-    const std::string setting = name + ":width=0.02";
+  for (const auto& [name, setting, input] : tiny_models({2, 8, 8, 3}, 0.02)) {
     torch::manual_seed(11);
     const auto model = make_model(setting, input);
     model->to(torch::kDouble);

@@ -5,14 +5,14 @@
 #include "accordion/base/error.h"
 #include "accordion/models/describe.h"
 #include "accordion/models/models_testing.h"
-#include "accordion/models/network.h"
 #include "accordion/models/shapes.h"
-#include "accordion/models/zoo.h"
 
 namespace accordion {
 namespace {
 
 constexpr ImageShape kCifar10{3, 32, 32, 10}, kCifar100{3, 32, 32, 100}, kMnist{1, 28, 28, 10};
+constexpr TextShape kText{50};
+const TableShape kTable{3, {7, 5}};
 
 std::size_t parameters(const std::string& setting, const InputShape& input) {
   return parameter_count(model_tensors(setting, input));
@@ -35,11 +35,16 @@ TEST(Models, HaveThePublishedParameterCountsAndSayWhatCanBeCompressed) {
       {"senet", {11260354, 11436256}},      {"seresnet18", {11389726, 11436256}},
       {"wideresnet", {36489290, 36546980}}, {"densenet", {1000618, 1035268}},
       {"googlenet", {6166250, 6258500}}};
-  std::size_t compared = 0;
+  std::size_t compared = 0, nominal = 0;
   for (const ModelDescription& model : describe_models()) {
     if (model.name == "resnet18") {
       EXPECT_EQ(model.tensors, 62);
       EXPECT_EQ(model.compressible_tensors, 21);  // 17 convolutions of 3x3, 3 of 1x1, and the last layer.
+    }
+    if (model.data == "wikitext2-nominal") {
+      EXPECT_EQ(model.name, "lstm");
+      EXPECT_EQ(model.parameters, 28949319);
+      ++nominal;
     }
     const auto found = published.find(model.name);
     if (found == published.end() || model.data == "fashion-mnist") continue;
@@ -49,6 +54,7 @@ TEST(Models, HaveThePublishedParameterCountsAndSayWhatCanBeCompressed) {
     ++compared;
   }
   EXPECT_EQ(compared, 2 * published.size());
+  EXPECT_EQ(nominal, 1u);
 }
 
 TEST(Models, TakeTheFormThatTheDataCallsForUnlessToldWhich) {
@@ -60,7 +66,7 @@ TEST(Models, TakeTheFormThatTheDataCallsForUnlessToldWhich) {
 }
 
 TEST(Models, AreAsWideAsTold) {
-  for (const std::string& name : model_names()) {
+  for (const std::string& name : model_names(kCifar10)) {
     EXPECT_EQ(parameters(name + ":width=1", kCifar10), parameters(name, kCifar10));
     const auto half = parameters(name + ":width=0.5", kCifar10),
                tenth = parameters(name + ":width=0.1", kCifar10);
@@ -76,14 +82,15 @@ TEST(Models, AreAsWideAsTold) {
 // With statistics at rest: in training, a normalisation takes away again what the bias before it adds.
 TEST(Models, GiveScoresAndAGradientToEveryParameter) {
   torch::manual_seed(1);
-  for (const std::string& name : model_names())
-    for (const ImageShape& input : {kMnist, kCifar10, kCifar100}) {
-      auto model = make_model(name + ":width=0.25", input);
+  for (const ImageShape& images : {kMnist, kCifar10, kCifar100})
+    for (const auto& [name, setting, input] : tiny_models(images, 0.25)) {
+      auto model = make_model(setting, input);
       model->eval();
       wake_squeezes(*model);
-      const auto scores = model->forward(torch::randn({2, input.channels, input.height, input.width}));
-      ASSERT_EQ(scores.sizes(), (std::vector<std::int64_t>{2, input.classes})) << name;
-      torch::nn::functional::cross_entropy(scores, torch::tensor({1, 2})).backward();
+      const RandomBatch batch = random_batch(input, 2);
+      const auto scores = model->forward(batch.input);
+      ASSERT_EQ(scores.sizes(), (std::vector<std::int64_t>{batch.targets.size(0), choices(input)})) << name;
+      torch::nn::functional::cross_entropy(scores, batch.targets).backward();
       for (const auto& parameter : model->named_parameters()) {
         ASSERT_TRUE(parameter.value().grad().defined()) << name << " " << parameter.key();
         EXPECT_GT(parameter.value().grad().abs().max().item<float>(), 0) << name << " " << parameter.key();
@@ -92,7 +99,7 @@ TEST(Models, GiveScoresAndAGradientToEveryParameter) {
 }
 
 TEST(Models, TakeImagesOfOtherSizes) {
-  for (const std::string& name : model_names())
+  for (const std::string& name : model_names(kCifar10))
     for (const auto& [height, width] : {std::pair(16, 16), std::pair(33, 47), std::pair(64, 64)}) {
       const auto model = make_model(name + ":width=0.05", ImageShape{2, height, width, 7});
       EXPECT_EQ(model->forward(torch::randn({2, 2, height, width})).sizes(),
@@ -111,8 +118,18 @@ TEST(Models, RefuseImagesOfWhichNothingWouldBeLeft) {
 
 TEST(Models, AnUnknownNameIsMetWithTheNearest) {
   EXPECT_EQ(refusal("resnet81", kMnist),
-            "unknown model \"resnet81\"; did you mean \"resnet18\"? There are: cnn, densenet, googlenet, "
-            "resnet18, resnet20, senet, seresnet18, vgg19bn, wideresnet");
+            "unknown model \"resnet81\"; did you mean \"resnet18\"? There are: cnn, densenet, dlrm, "
+            "googlenet, gpt, lstm, resnet18, resnet20, senet, seresnet18, vgg19bn, wideresnet");
+}
+
+TEST(Models, AreForOneKindOfData) {
+  EXPECT_EQ(model_names(kText), (std::vector<std::string>{"gpt", "lstm"}));
+  EXPECT_EQ(model_names(kTable), (std::vector<std::string>{"dlrm"}));
+  EXPECT_EQ(model_names(kMnist).size() + 3, model_names().size());
+  EXPECT_EQ(refusal("lstm", kMnist), "model=lstm learns from text, but the data set holds images");
+  EXPECT_EQ(refusal("gpt", kTable), "model=gpt learns from text, but the data set holds tables");
+  EXPECT_EQ(refusal("dlrm", kText), "model=dlrm learns from tables, but the data set holds text");
+  EXPECT_EQ(refusal("cnn", kText), "model=cnn learns from images, but the data set holds text");
 }
 
 TEST(Models, RefuseOptionsThatTheyDoNotHave) {

@@ -41,8 +41,26 @@ std::vector<std::string> model_names() {
   return setting_names<ModelOptions>();
 }
 
+std::vector<std::string> model_names(const InputShape& input) {
+  std::vector<std::string> names;
+  for_each_alternative<ModelOptions>([&]<class Options>(const Options& options) {
+    std::visit(
+        [&]<class Shape>(const Shape&) {
+          if (kTakes<Options, Shape>) names.emplace_back(options.kName);
+        },
+        input);
+  });
+  return names;
+}
+
 ModelOptions parse_model(std::string_view setting) {
-  return parse_setting<ModelOptions>("model", setting);
+  const auto options = parse_setting<ModelOptions>("model", setting);
+  std::visit(
+      [](const auto& model) {
+        if constexpr (requires { model.check(); }) model.check();
+      },
+      options);
+  return options;
 }
 
 void check_model(const std::string& setting, const InputShape& input) {

@@ -10,7 +10,10 @@
 #include "accordion/data/input_shape.h"
 #include "accordion/models/cnn.h"
 #include "accordion/models/densenet.h"
+#include "accordion/models/dlrm.h"
 #include "accordion/models/googlenet.h"
+#include "accordion/models/gpt.h"
+#include "accordion/models/lstm.h"
 #include "accordion/models/resnet.h"
 #include "accordion/models/senet.h"
 #include "accordion/models/seresnet.h"
@@ -21,13 +24,17 @@ namespace accordion {
 
 class Network;
 
-using ModelOptions =
-    std::variant<CnnOptions, DenseNetOptions, GoogLeNetOptions, ResNet18Options, ResNet20Options,
-                 SeNetOptions, SeResNet18Options, Vgg19BnOptions, WideResNetOptions>;
+using ModelOptions = std::variant<CnnOptions, DenseNetOptions, DlrmOptions, GoogLeNetOptions, GptOptions,
+                                  LstmOptions, ResNet18Options, ResNet20Options, SeNetOptions,
+                                  SeResNet18Options, Vgg19BnOptions, WideResNetOptions>;
 
 std::vector<std::string> model_names();
 
-// Throws UsageError for an unknown model or option and for a value out of range.
+// Those that learn from such data.
+std::vector<std::string> model_names(const InputShape& input);
+
+// Throws UsageError for an unknown model or option, for a value out of range and for values that do not go
+// together.
 ModelOptions parse_model(std::string_view setting);
 
 // Throws UsageError for what parse_model refuses, and for a model that is made for another kind of data.

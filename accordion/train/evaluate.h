@@ -1,5 +1,8 @@
-// Loss and accuracy over a data set, sharded over ranks: every sample once, whatever the number of ranks.
+// A model's loss over a test set, and what people know it by: accuracy, or for text perplexity. Sharded over
+// ranks: every sample once, whatever the number of ranks.
 #pragma once
+
+#include <optional>
 
 #include "accordion/comm/communicator.h"
 #include "accordion/data/dataset.h"
@@ -8,10 +11,12 @@
 namespace accordion {
 
 struct Evaluation {
-  double loss;      // mean over samples
-  double accuracy;  // a fraction
+  double loss = 0;                      // Mean over samples.
+  std::optional<double> accuracy = {};  // A fraction.
+  std::optional<double> perplexity = {};
 };
 
-Evaluation evaluate(Network& model, const ImageSet& data, const Images& images, Communicator& control);
+// `window`: positions of text that the model is shown at a time.
+Evaluation evaluate(Network& model, const Dataset& data, int window, Communicator& control);
 
 }  // namespace accordion

@@ -8,6 +8,7 @@
 
 #include "accordion/adapt/control.h"
 #include "accordion/base/options.h"
+#include "accordion/data/input_shape.h"
 
 namespace accordion {
 
@@ -49,10 +50,12 @@ struct TrainOptions {
   void fields(auto&& field) {
     field("model", model, "Model to train; `accordion models` lists them.");
     field("data", data, "Data set; `accordion data` lists them.");
-    field("samples", samples, "Train on the first N of the shuffled training set; 0 for all.", at_least(0));
+    field("samples", samples,
+          "Train on the first N of the shuffled training set, or tokens of the text; 0 for all.",
+          at_least(0));
     field("test-samples", test_samples, "Evaluate on the first N of the test set; 0 for all.", at_least(0));
     field("epochs", epochs, "Passes over the training set.", at_least(1));
-    field("batch", batch, "Samples per worker and micro-batch.", at_least(1));
+    field("batch", batch, "Samples per worker and micro-batch; streams of text.", at_least(1));
     field("accumulate", accumulate, "Micro-batches per optimizer step.", at_least(1));
     field("drop-last", drop_last, "Leave out the last, smaller batch of an epoch.");
     field("bptt", bptt, "Text: positions over which gradients flow back.", at_least(1));
@@ -91,6 +94,9 @@ void check_train_options(const TrainOptions& options);
 
 // The same for what depends on the number of workers.
 void check_batches(const TrainOptions& options, int workers);
+
+// The same for what depends on the kind of data.
+void check_data(const TrainOptions& options, const InputShape& input);
 
 // What is likely a mistake and yet allowed, in whole sentences.
 std::vector<std::string> train_warnings(const TrainOptions& options);

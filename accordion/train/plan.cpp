@@ -26,4 +26,21 @@ EpochPlan plan_epoch(std::size_t samples, int batch, int accumulate, int rank, i
   return plan;
 }
 
+EpochPlan plan_text(std::size_t positions, int streams, int window, int accumulate, int ranks,
+                    bool drop_last) {
+  EpochPlan plan;
+  const auto length = static_cast<std::size_t>(window),
+             of_step = length * static_cast<std::size_t>(accumulate);
+  if (drop_last) positions -= positions % of_step;
+  for (std::size_t begin = 0; begin < positions; begin += of_step) {
+    const std::size_t end = std::min(begin + of_step, positions);
+    const std::int64_t tokens = static_cast<std::int64_t>(end - begin) * streams;
+    Step step{tokens, tokens * ranks, 0};
+    for (std::size_t at = begin; at < end; at += length, ++step.micro_batches)
+      plan.micro_batches.push_back({at, std::min(at + length, end)});
+    plan.steps.push_back(step);
+  }
+  return plan;
+}
+
 }  // namespace accordion

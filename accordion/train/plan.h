@@ -25,4 +25,9 @@ struct EpochPlan {
 EpochPlan plan_epoch(std::size_t samples, int batch, int accumulate, int rank, int ranks,
                      bool drop_last = false);
 
+// Text: `streams` of each rank, all of them `positions` long and read side by side; a micro-batch is up to
+// `window` positions of them. Its shares are of positions; samples are tokens.
+EpochPlan plan_text(std::size_t positions, int streams, int window, int accumulate, int ranks,
+                    bool drop_last);
+
 }  // namespace accordion

@@ -44,6 +44,32 @@ TEST(Plan, RanksTogetherTakeEverySampleOfEachStepOnce) {
 
 TEST(Plan, PublishedStepsPerEpoch) {
   EXPECT_EQ(plan_epoch(50000, 128, 1, 0, 4).steps.size(), 98u);
+  EXPECT_EQ(plan_epoch(50000, 128, 1, 0, 4, true).steps.size(), 97u);
+  EXPECT_EQ(plan_epoch(50000, 128, 8, 0, 4, true).steps.size(), 12u);
+}
+
+TEST(Plan, WindowsOfTextFollowEachOtherToTheEnd) {
+  EXPECT_TRUE(rc::check([](bool drop_last) {
+    const auto positions = *rc::gen::inRange<std::size_t>(1, 300);
+    const int streams = *rc::gen::inRange(1, 9), window = *rc::gen::inRange(1, 40),
+              accumulate = *rc::gen::inRange(1, 4), ranks = *rc::gen::inRange(1, 5);
+    const EpochPlan plan = plan_text(positions, streams, window, accumulate, ranks, drop_last);
+    std::size_t at = 0, micro = 0;
+    for (const Step& step : plan.steps) {
+      const std::size_t begin = at;
+      for (int i = 0; i < step.micro_batches; ++i, ++micro) {
+        RC_ASSERT(plan.micro_batches.at(micro).begin == at);
+        at = plan.micro_batches[micro].end;
+        RC_ASSERT(at - plan.micro_batches[micro].begin <= static_cast<std::size_t>(window));
+      }
+      RC_ASSERT(step.local_samples == static_cast<std::int64_t>(at - begin) * streams);
+      RC_ASSERT(step.global_samples == step.local_samples * ranks);
+      if (drop_last) RC_ASSERT(at - begin == static_cast<std::size_t>(window) * accumulate);
+    }
+    RC_ASSERT(micro == plan.micro_batches.size());
+    const std::size_t left = positions - at;
+    RC_ASSERT(left < (drop_last ? static_cast<std::size_t>(window) * accumulate : 1u));
+  }));
 }
 
 }  // namespace

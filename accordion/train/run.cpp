@@ -9,6 +9,7 @@
 
 #include "accordion/base/error.h"
 #include "accordion/base/version.h"
+#include "accordion/data/vocabulary.h"
 #include "accordion/exchange/agreement.h"
 #include "accordion/launch/settings.h"
 #include "accordion/log/write_file.h"
@@ -41,16 +42,52 @@ Json config_json(const TrainOptions& options, const RunSetup& setup) {
           {"options", to_json(options)}};
 }
 
-void require_samples(const std::string& option, std::int64_t samples, const Images& images,
+struct Sizes {
+  std::size_t train, test;
+};
+
+Sizes sizes(const Dataset& data) {
+  return std::visit([](const auto& set) { return Sizes{set.train.size(), set.test.size()}; }, data.contents);
+}
+
+void require_samples(const std::string& option, std::int64_t samples, std::size_t there,
                      const std::string& what) {
-  if (samples > static_cast<std::int64_t>(images.size()))
+  if (samples > static_cast<std::int64_t>(there))
     throw UsageError("train: " + option + "=" + std::to_string(samples) + ", expected at most " +
-                     std::to_string(images.size()) + ", the " + what);
+                     std::to_string(there) + ", the " + what);
 }
 
 void keep_first(std::size_t count, Images& images) {
   images.pixels.resize(count * images.image_size());
   images.labels.resize(count);
+}
+
+void keep_first(std::size_t count, std::vector<std::int32_t>& text) {
+  text.resize(count);
+}
+
+void keep_first(std::size_t count, Table& table) {
+  table.values.resize(count * static_cast<std::size_t>(table.numbers));
+  table.category.resize(count * table.tables.size());
+  table.labels.resize(count);
+}
+
+Dataset load(const TrainOptions& options, const RunSetup& setup) {
+  Dataset data = load_dataset(options.data, setup.data_dir, setup.data_root);
+  require_samples("samples", options.samples, sizes(data).train, "training samples of " + data.name);
+  require_samples("test-samples", options.test_samples, sizes(data).test, "test samples of " + data.name);
+  const auto tested = static_cast<std::size_t>(options.test_samples);
+  if (tested > 0) std::visit([&](auto& set) { keep_first(tested, set.test); }, data.contents);
+  if (auto* text = std::get_if<TextSet>(&data.contents); text && options.vocabulary > 0)
+    limit_vocabulary(*text, static_cast<std::size_t>(options.vocabulary));
+  return data;
+}
+
+// What the progress display counts.
+std::string unit_of(const Dataset& data) {
+  return std::holds_alternative<TextSet>(data.contents)    ? "tok"
+         : std::holds_alternative<TableSet>(data.contents) ? "rows"
+                                                           : "img";
 }
 
 // One fact a line, so that a disagreement can be shown as the line that differs.
@@ -62,9 +99,8 @@ std::string lines_of(const Json& json) {
 
 void require_same_run(Communicator& control, const TrainOptions& options, const Dataset& data) {
   std::ostringstream facts;
-  const auto& images = std::get<ImageSet>(data.contents);
-  facts << "data set = " << data.name << "\ntraining samples = " << images.train.size()
-        << "\ntest samples = " << images.test.size() << "\nfingerprint = " << std::hex << fingerprint(data)
+  facts << "data set = " << data.name << "\ntraining samples = " << sizes(data).train
+        << "\ntest samples = " << sizes(data).test << "\nfingerprint = " << std::hex << fingerprint(data)
         << "\n";
   const Claim claims[] = {{"version", std::string("accordion ") + kVersion + ", torch " + TORCH_VERSION},
                           {"configuration", lines_of(to_json(options))},
@@ -123,11 +159,8 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
                      " is the run to be replayed, expected another folder");
   check_batches(options, setup.meeting.size);
   torch::set_num_threads(setup.threads);
-  Dataset data = load_dataset(options.data, setup.data_dir, setup.data_root);
-  auto& images = std::get<ImageSet>(data.contents);
-  require_samples("samples", options.samples, images.train, "training samples of " + data.name);
-  require_samples("test-samples", options.test_samples, images.test, "test samples of " + data.name);
-  if (options.test_samples > 0) keep_first(static_cast<std::size_t>(options.test_samples), images.test);
+  const Dataset data = load(options, setup);
+  check_data(options, input_shape(data));
   check_model(options.model, input_shape(data));
   Group group(setup.meeting);
   require_same_run(group.control(), options, data);
@@ -137,15 +170,17 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
   std::optional<Recorder> recorder;
   std::optional<Progress> progress;
   if (first) recorder.emplace(options, setup);
-  if (first && setup.progress_out) progress.emplace(*setup.progress_out, setup.progress);
+  if (first && setup.progress_out) {
+    ProgressOptions shown = setup.progress;
+    shown.unit = unit_of(data);
+    progress.emplace(*setup.progress_out, shown);
+  }
 
   RunOutcome outcome;
   try {
     Trainer trainer(options, data, group);
-    const std::int64_t samples =
-        options.samples ? options.samples : static_cast<std::int64_t>(images.train.size());
     for (int epoch = 0; epoch < options.epochs && !outcome.interrupted; ++epoch) {
-      if (progress) progress->start_epoch(epoch + 1, samples);
+      if (progress) progress->start_epoch(epoch + 1, trainer.epoch_samples());
       const auto record = trainer.run_epoch(epoch, setup.stop_requested, [&](const StepProgress& step) {
         if (progress) progress->advance(step.global_samples, step.loss);
       });

@@ -36,13 +36,16 @@ Json detectors(const std::vector<EpochRecord>& epochs, const ControlOptions& con
 
 Json summarise(const std::vector<EpochRecord>& epochs, const ControlOptions& control) {
   Json summary = {{"epochs", epochs.size()}};
-  double seconds = 0, best = 0;
+  double seconds = 0;
+  std::optional<double> accuracy, perplexity;  // The best.
   std::uint64_t payload = 0, wire = 0, floats = 0, entries = 0;
   std::int64_t steps = 0;
   for (const EpochRecord& epoch : epochs) {
     seconds += epoch.seconds;
     steps += epoch.steps;
-    best = std::max(best, epoch.test_accuracy.value_or(0));
+    if (epoch.test_accuracy) accuracy = std::max(accuracy.value_or(0), *epoch.test_accuracy);
+    if (epoch.test_perplexity)
+      perplexity = std::min(perplexity.value_or(*epoch.test_perplexity), *epoch.test_perplexity);
     payload += epoch.payload_bytes;
     wire += epoch.wire_bytes;
     floats += epoch.paper_floats;
@@ -51,9 +54,11 @@ Json summarise(const std::vector<EpochRecord>& epochs, const ControlOptions& con
   if (!epochs.empty()) {
     summary["train_loss"] = epochs.back().train_loss;
     summary["test_loss"] = epochs.back().test_loss;
-    summary["test_accuracy"] = epochs.back().test_accuracy.value_or(0);
-    summary["best_test_accuracy"] = best;
+    if (epochs.back().test_accuracy) summary["test_accuracy"] = *epochs.back().test_accuracy;
+    if (epochs.back().test_perplexity) summary["test_perplexity"] = *epochs.back().test_perplexity;
   }
+  if (accuracy) summary["best_test_accuracy"] = *accuracy;
+  if (perplexity) summary["best_test_perplexity"] = *perplexity;
   summary["seconds"] = seconds;
   summary["steps"] = steps;
   summary["payload_bytes"] = payload;

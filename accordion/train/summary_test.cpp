@@ -32,6 +32,19 @@ TEST(Summary, AddsUpAndTakesAccuracyFromTheLastEpoch) {
   EXPECT_FALSE(summary.contains("detectors"));
 }
 
+TEST(Summary, OfALanguageModelHasItsPerplexity) {
+  std::vector<EpochRecord> epochs = {epoch(0, 0, 1), epoch(1, 0, 1)};
+  for (std::size_t i = 0; i < 2; ++i) {
+    epochs[i].test_accuracy.reset();
+    epochs[i].test_perplexity = i == 0 ? 90.5 : 100;
+  }
+  const Json summary = summarise(epochs, {});
+  EXPECT_EQ(summary["test_perplexity"], 100);
+  EXPECT_EQ(summary["best_test_perplexity"], 90.5);
+  EXPECT_FALSE(summary.contains("test_accuracy"));
+  EXPECT_FALSE(summary.contains("best_test_accuracy"));
+}
+
 TEST(Summary, OfNothingHasNoAccuracy) {
   const Json summary = summarise({}, {});
   EXPECT_EQ(summary["epochs"], 0);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "accordion/base/error.h"
 #include "accordion/base/hash.h"
@@ -9,7 +10,6 @@
 #include "accordion/exchange/agreement.h"
 #include "accordion/models/shapes.h"
 #include "accordion/models/zoo.h"
-#include "accordion/train/batch_tensors.h"
 #include "accordion/train/evaluate.h"
 
 namespace accordion {
@@ -31,8 +31,10 @@ std::vector<std::string> names_of(const std::vector<TensorInfo>& tensors) {
 }
 
 // A twentieth of the training samples, the same in every epoch.
-std::vector<std::uint32_t> diagnosed_samples(const EpochOrder& order) {
-  std::vector<std::uint32_t> samples = order.epoch(0);
+std::vector<std::uint32_t> diagnosed_samples(const Images& images, const TrainOptions& options) {
+  std::vector<std::uint32_t> samples = EpochOrder(images.size(), static_cast<std::size_t>(options.samples),
+                                                  static_cast<std::uint64_t>(options.seed))
+                                           .epoch(0);
   samples.resize(std::max<std::size_t>(1, samples.size() / 20));
   return samples;
 }
@@ -45,10 +47,8 @@ NonFinite on_non_finite(const std::string& policy) {
 
 Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
     : options_(options),
-      data_(std::get<ImageSet>(data.contents)),
+      data_(data),
       control_(group.control()),
-      order_(data_.train.size(), static_cast<std::size_t>(options.samples),
-             static_cast<std::uint64_t>(options.seed)),
       model_(seeded_model(options, input_shape(data), control_.rank())),
       levels_(control_levels("train", options.control, parameter_count(exchanged_tensors(*model_)))),
       // On every rank, so that all of them refuse what one refuses; rank 0's decides.
@@ -65,14 +65,14 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
                          .published = options.control.published()}}),
       steering_(options.control, levels_, control_.rank() == 0 ? std::move(controller_) : nullptr, ddp_,
                 control_, learning_rate(options, 0)),
-      loader_(data_.train, data_.mean, data_.deviation,
-              {.augmentation = {options.crop_padding, options.flip, options.rotate},
-               .seed = static_cast<std::uint64_t>(options.seed)}) {
+      feed_(make_feed(data, options, control_.rank(), control_.size())) {
   prepare_optimizer();
   queue_epoch(0);
-  if (options.diagnose == "hessian")
-    hessian_.emplace(ddp_.module(), data_, diagnosed_samples(order_), options.batch, control_,
+  if (options.diagnose == "hessian") {
+    const auto& images = std::get<ImageSet>(data.contents);
+    hessian_.emplace(ddp_.module(), images, diagnosed_samples(images.train, options), options.batch, control_,
                      static_cast<std::uint64_t>(options.seed));
+  }
 }
 
 // Deep gradient compression has applied momentum to what it sends; the optimizer keeps its own for the rest.
@@ -94,22 +94,31 @@ void Trainer::queue_epoch(int epoch) {
   const std::int64_t unit = static_cast<std::int64_t>(options_.batch) * control_.size();
   global_batch_ = steering_.batch() ? steering_.batch() : unit * options_.accumulate;
   batch_reason_ = steering_.batch_reason();
-  plan_ = plan_epoch(order_.size(), options_.batch, static_cast<int>(global_batch_ / unit), control_.rank(),
-                     control_.size(), options_.drop_last);
-  loader_.queue(epoch, order_.epoch(epoch), plan_.micro_batches);
+  steps_ = feed_->queue(epoch, static_cast<int>(global_batch_ / unit));
+  if (steps_.empty())
+    throw UsageError("train: drop-last leaves nothing of an epoch, expected at least one batch of " +
+                     std::to_string(global_batch_));
+}
+
+std::int64_t Trainer::epoch_samples() const {
+  return std::accumulate(steps_.begin(), steps_.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Step& step) { return sum + step.global_samples; });
 }
 
 std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<bool()>& stop_requested,
                                               const std::function<void(const StepProgress&)>& on_step) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  const auto steps = static_cast<std::int64_t>(plan_.steps.size());
+  const auto steps = static_cast<std::int64_t>(steps_.size());
   const bool last_epoch = epoch + 1 == options_.epochs;
 
+  const auto samples = static_cast<double>(epoch_samples());
+
   ddp_.exchange().set_epoch(epoch);
+  ddp_.module().forget();
   double loss_sum = 0;
   for (std::int64_t s = 0; s < steps; ++s) {
-    const Step& step = plan_.steps[static_cast<std::size_t>(s)];
+    const Step& step = steps_[static_cast<std::size_t>(s)];
     set_learning_rate(*optimizer_, rate(epoch, s));
     const double loss = run_step(step);
     const bool skips = options_.non_finite == "skip";
@@ -118,7 +127,6 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
     steering_.end_step(schedule_rate(epoch, s + 1), last_epoch && s + 1 == steps);
     on_step({epoch, s + 1, steps, step.global_samples, loss});
   }
-  loader_.next();  // The end of the epoch.
   const EpochStats stats = ddp_.take_epoch_stats();
   EpochRecord record;
   record.epoch = epoch;
@@ -127,17 +135,19 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   record.layers = steering_.layers();
   record.windows = steering_.take_windows();
   record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  // The loader goes on into the next epoch while this one is evaluated.
+  record.input_wait_seconds = feed_->wait_seconds();
+  // Batches of the next epoch are made while this one is evaluated.
   if (!last_epoch) queue_epoch(epoch + 1);
 
   control_.sum(std::span(&loss_sum, 1));
   require_same_weights(epoch);
   ddp_.sync_buffers();
-  const Evaluation test = evaluate(ddp_.module(), data_, data_.test, control_);
+  const Evaluation test = evaluate(ddp_.module(), data_, options_.bptt, control_);
   if (hessian_) record.hessian_eigenvalue = hessian_->estimate().value;
-  record.train_loss = loss_sum / static_cast<double>(order_.size());
+  record.train_loss = loss_sum / samples;
   record.test_loss = test.loss;
   record.test_accuracy = test.accuracy;
+  record.test_perplexity = test.perplexity;
   record.steps = stats.steps;
   record.dropped_steps = stats.dropped_steps;
   record.payload_bytes = stats.traffic.payload_bytes;
@@ -145,7 +155,6 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   record.control_bytes = stats.traffic.control_bytes + steering_.take_control_bytes();
   record.paper_floats = stats.traffic.paper_floats;
   record.entries = stats.traffic.entries;
-  record.input_wait_seconds = loader_.wait_seconds();
   record.hidden_share = ddp_.take_overlap().hidden_share();
   return record;
 }
@@ -171,7 +180,7 @@ void Trainer::describe_control(EpochRecord& record) const {
 }
 
 double Trainer::schedule_rate(int epoch, std::int64_t step) const {
-  const auto steps = static_cast<double>(std::max<std::size_t>(1, plan_.steps.size()));
+  const auto steps = static_cast<double>(steps_.size());
   return learning_rate(options_, epoch + static_cast<double>(step) / steps);
 }
 
@@ -188,16 +197,16 @@ double Trainer::run_step(const Step& step) {
   ddp_.set_batch(step.local_samples, step.global_samples);
   double mean_loss = 0;
   for (int micro = 0; micro < step.micro_batches; ++micro) {
-    const auto batch = loader_.next();
-    const auto [images, labels] = batch_tensors(*batch, data_.train);
+    const Example batch = feed_->next();
     // Weighted so that the gradients of a step's micro-batches add up to the mean over the rank's samples. A
     // rank without samples has a stand-in, whose gradient set_batch weighs with nothing.
-    const double weight = step.local_samples == 0
-                              ? 1
-                              : static_cast<double>(batch->size()) / static_cast<double>(step.local_samples);
+    const double weight = step.local_samples == 0 ? 1
+                                                  : static_cast<double>(batch.targets.numel()) /
+                                                        static_cast<double>(step.local_samples);
     std::optional<DataParallel::NoSync> accumulate_only;
     if (micro + 1 < step.micro_batches) accumulate_only.emplace(ddp_);
-    const torch::Tensor loss = torch::nn::functional::cross_entropy(ddp_.forward(images), labels) * weight;
+    const torch::Tensor loss =
+        torch::nn::functional::cross_entropy(ddp_.forward(batch.input), batch.targets) * weight;
     ddp_.backward(loss);
     mean_loss += loss.item<double>();
   }

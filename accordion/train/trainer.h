@@ -6,14 +6,13 @@
 #include <optional>
 
 #include "accordion/data/dataset.h"
-#include "accordion/data/loader.h"
 #include "accordion/ddp/ddp.h"
 #include "accordion/log/epoch_record.h"
 #include "accordion/models/network.h"
+#include "accordion/train/feed.h"
 #include "accordion/train/hessian.h"
 #include "accordion/train/optimizer.h"
 #include "accordion/train/options.h"
-#include "accordion/train/plan.h"
 #include "accordion/train/steering.h"
 
 namespace accordion {
@@ -37,6 +36,7 @@ class Trainer {
                                        const std::function<void(const StepProgress&)>& on_step);
 
   Network& model() { return ddp_.module(); }
+  std::int64_t epoch_samples() const;  // Of all ranks, in the epoch that comes next.
 
  private:
   void prepare_optimizer();
@@ -49,9 +49,8 @@ class Trainer {
   bool agree_to_stop(bool stop_requested, bool finite, int epoch, std::int64_t step);
 
   TrainOptions options_;
-  const ImageSet& data_;
+  const Dataset& data_;
   Communicator& control_;
-  EpochOrder order_;
   std::shared_ptr<Network> model_;
   std::vector<CodecOptions> levels_;
   std::unique_ptr<Controller> controller_;  // Until it moves to where it is asked.
@@ -59,10 +58,10 @@ class Trainer {
   Steering steering_;
   std::int64_t global_batch_ = 0;  // In force in the epoch that was queued last, with why
   std::string batch_reason_;
-  EpochPlan plan_;  // and how it is cut into steps.
+  std::vector<Step> steps_;  // and how the epoch is cut into steps.
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::optional<DecayWithMomentum> decay_;  // Of tensors that get their momentum before they are compressed.
-  BatchLoader loader_;
+  std::unique_ptr<Feed> feed_;
   std::optional<TopEigenvalue> hessian_;
 };
 

@@ -1,4 +1,4 @@
-"""The paper's networks for CIFAR, written from their descriptions: layers in the order in which data meets them."""
+"""The zoo's networks, written from their descriptions: layers in the order in which data meets them."""
 
 import torch
 from torch import nn
@@ -173,6 +173,112 @@ def googlenet(classes):
         Inception(528, 256, 160, 320, 32, 128, 128), nn.MaxPool2d(3, 2, 1),
         Inception(832, 256, 160, 320, 32, 128, 128), Inception(832, 384, 192, 384, 48, 128, 128),
         nn.AvgPool2d(8), nn.Flatten(), nn.Linear(1024, classes))
+
+
+class Lstm(nn.Module):
+    """Every gate by hand; one matrix for embedding and decoder."""
+
+    def __init__(self, vocabulary, layers, hidden, dropout):
+        super().__init__()
+        self.bias = nn.Parameter(torch.empty(vocabulary))
+        gates = [(4 * hidden, hidden), (4 * hidden, hidden), (4 * hidden,), (4 * hidden,)]
+        shapes = [(vocabulary, hidden)] + layers * gates
+        self.weights = nn.ParameterList([nn.Parameter(torch.empty(shape)) for shape in shapes])
+        self.layers, self.dropout, self.state = layers, dropout, None
+
+    def drop(self, x):
+        return F.dropout(x, self.dropout, self.training)
+
+    def forward(self, tokens):
+        words, *gates = self.weights
+        x = self.drop(words[tokens.long().T])  # position, stream, unit
+        zero = torch.zeros(x.shape[1:])
+        state = self.state or [(zero, zero)] * self.layers
+        self.state = []
+        for layer, (hidden, cell) in enumerate(state):
+            given, recalled, bias, another = gates[4 * layer:4 * layer + 4]
+            outputs = []
+            for now in x:
+                enter, keep, content, leave = (now @ given.T + bias + hidden @ recalled.T + another).chunk(4, 1)
+                cell = torch.sigmoid(keep) * cell + torch.sigmoid(enter) * torch.tanh(content)
+                hidden = torch.sigmoid(leave) * torch.tanh(cell)
+                outputs.append(hidden)
+            self.state.append((hidden, cell))
+            x = self.drop(torch.stack(outputs))
+        return torch.cat([x[:, stream] @ words.T + self.bias for stream in range(x.shape[1])])
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.before = nn.LayerNorm(width)
+        self.into = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, x):
+        size = x.shape[2] // self.heads
+        query, key, value = (part.split(size, 2) for part in self.into(self.before(x)).chunk(3, 2))
+        weights = []
+        for head in range(self.heads):
+            match = torch.einsum("spd,sqd->spq", query[head], key[head]) / size ** 0.5
+            seen = torch.exp(match) * torch.tril(torch.ones(match.shape[1:]))
+            weights.append(seen / seen.sum(2, keepdim=True))
+        weights = F.dropout(torch.stack(weights, 1), self.dropout, self.training)
+        mixed = [weights[:, head] @ value[head] for head in range(self.heads)]
+        return F.dropout(self.out(torch.cat(mixed, 2)), self.dropout, self.training)
+
+
+class Gpt(nn.Module):
+    def __init__(self, vocabulary, layers, heads, width, context, dropout):
+        super().__init__()
+        self.words, self.places = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+        self.dropout = dropout
+        self.steps = nn.ModuleList()
+        for _ in range(layers):
+            self.steps += [Attention(width, heads, dropout), nn.Sequential(
+                nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width),
+                nn.Dropout(dropout))]
+        self.last = nn.LayerNorm(width)
+
+    def forward(self, tokens):
+        x = self.words(tokens.long()) + self.places(torch.arange(tokens.shape[1]))
+        x = F.dropout(x, self.dropout, self.training)
+        for step in self.steps:
+            x = x + step(x)
+        return torch.cat([stream @ self.words.weight.T for stream in self.last(x)])
+
+
+def mlp(*widths):
+    layers = []
+    for before, after in zip(widths, widths[1:]):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return layers
+
+
+class Dlrm(nn.Module):
+    def __init__(self, numbers, tables, embedding, bottom, top):
+        super().__init__()
+        self.numbers = numbers
+        self.bottom = nn.Sequential(*mlp(numbers, bottom, bottom // 2, embedding))
+        self.tables = nn.ModuleList([nn.Embedding(size, embedding) for size in tables])
+        pairs = len(tables) * (len(tables) + 1) // 2
+        self.top = nn.Sequential(*mlp(embedding + pairs, top, top // 2, 1)[:-1])
+
+    def forward(self, rows):
+        vectors = [self.bottom(rows[:, :self.numbers])]
+        vectors += [table(ids.long()) for table, ids in zip(self.tables, rows[:, self.numbers:].T)]
+        products = [(vectors[i] * vectors[j]).sum(1, keepdim=True) for i in range(len(vectors)) for j in range(i)]
+        logit = self.top(torch.cat([vectors[0], *products], 1))
+        return torch.cat([0 * logit, logit], 1)
+
+
+def randomise_all(model):
+    """As randomise, where there are no statistics: nothing starts at zero or one."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(0, 0.3)
+    return model
 
 
 def randomise(model):
