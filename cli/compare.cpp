@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "accordion/data/dataset.h"
 #include "accordion/launch/place.h"
 #include "accordion/launch/supervise.h"
 #include "accordion/log/progress_text.h"
@@ -191,7 +192,12 @@ int run_comparison(CompareArguments arguments, const std::vector<RecipeEntry>& o
     throw UsageError("compare: format=csv with --json, expected one of them");
   check_name("compare", "format", arguments.format, one_of({"markdown", "csv", "json"}));
   if (arguments.json) arguments.format = "json";
-  ComparisonRecipe recipe = read_comparison(arguments.recipe, overrides);
+  // Everything that can be told without starting a run.
+  ComparisonRecipe recipe = read_comparison(arguments.recipe, overrides, [](const SettingOptions& options) {
+    check_run_options(options.train, options.launch.workers);
+  });
+  for (const Setting& setting : recipe.settings)
+    find_dataset(setting.options.train.data, setting.options.launch.data_dir, data_root());
   if (!arguments.seeds.empty()) recipe.seeds = parse_seeds("compare", arguments.seeds);
   if (const auto place = place_from_environment(::getenv))
     throw UsageError("compare: started by " + place->source +

@@ -4,8 +4,6 @@
 #include <array>
 #include <map>
 
-#include "accordion/data/dataset.h"
-
 namespace accordion::cli {
 namespace {
 
@@ -33,13 +31,12 @@ std::string folder_name(std::string_view name) {
   return folder;
 }
 
-void check_setting(const RecipeSection& section, const Setting& setting) {
+void check_setting(const RecipeSection& section, const Setting& setting, const CheckSetting& check) {
   try {
-    check_run_options(setting.options.train, setting.options.launch.workers);
+    check(setting.options);
   } catch (const UsageError& error) {
     throw UsageError(section.where + ": [" + section.name + "]: " + error.what());
   }
-  find_dataset(setting.options.train.data, setting.options.launch.data_dir, data_root());
 }
 
 }  // namespace
@@ -60,7 +57,8 @@ std::vector<int> parse_seeds(const std::string& where, std::string_view text) {
   return seeds;
 }
 
-ComparisonRecipe read_comparison(const std::string& path, const std::vector<RecipeEntry>& overrides) {
+ComparisonRecipe read_comparison(const std::string& path, const std::vector<RecipeEntry>& overrides,
+                                 const CheckSetting& check) {
   const std::vector<RecipeSection> sections = read_recipe(path);
   if (sections.size() < 2)
     throw UsageError(path + ": no settings to compare, expected a [name] section for each");
@@ -81,7 +79,7 @@ ComparisonRecipe read_comparison(const std::string& path, const std::vector<Reci
     if (const auto [other, is_new] = taken.emplace(setting.folder, setting.name); !is_new)
       throw UsageError(section.where + ": [" + section.name + "] would share the folder " + setting.folder +
                        " with [" + other->second + "]; rename one");
-    check_setting(section, setting);
+    check_setting(section, setting, check);
     recipe.settings.push_back(std::move(setting));
   }
   return recipe;

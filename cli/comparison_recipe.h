@@ -11,6 +11,7 @@
 //   codec = "powersgd:approx-rank=1"
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,11 @@ struct ComparisonRecipe {
   std::vector<Setting> settings;
 };
 
-// `overrides` come from the command line and hold for every setting. Everything that can be told without
-// starting a run is checked: mistakes are UsageErrors that name file, line and setting.
-ComparisonRecipe read_comparison(const std::string& path, const std::vector<RecipeEntry>& overrides);
+// `overrides` come from the command line and hold for every setting. `check` throws a UsageError for a
+// setting that cannot be; it, and every other mistake, then names file, line and setting.
+using CheckSetting = std::function<void(const SettingOptions&)>;
+ComparisonRecipe read_comparison(const std::string& path, const std::vector<RecipeEntry>& overrides,
+                                 const CheckSetting& check);
 
 // "1,2,3". `where` leads the message of a refusal.
 std::vector<int> parse_seeds(const std::string& where, std::string_view text);

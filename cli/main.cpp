@@ -66,6 +66,8 @@ int main(int argc, char** argv) {
         [](CLI::App& verb) { return accordion::cli::add_compare(verb); });
     add("decide", "Replay recorded norms through a controller: each layer's level, and why.",
         [](CLI::App& verb) { return accordion::cli::add_decide(verb); });
+    add("traffic", "What a run would send, without training.",
+        [](CLI::App& verb) { return accordion::cli::add_traffic(verb); });
     add("models", "List the models.", [](CLI::App& verb) { return accordion::cli::add_models(verb); });
     add("data", "Fetch a data set, or list them.",
         [](CLI::App& verb) { return accordion::cli::add_data(verb); });

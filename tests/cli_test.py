@@ -16,7 +16,7 @@ class Refusals(ProgramTest):
 
     def test_typos_are_met_with_the_nearest_name(self):
         cases = {
-            ("trian",): 'accordion: unknown verb "trian"; did you mean "train"? There are: train, compare, decide, models, data, bench',
+            ("trian",): 'accordion: unknown verb "trian"; did you mean "train"? There are: train, compare, decide, traffic, models, data, bench',
             ("train", "--epoch", "3"): "accordion: unknown option --epoch; did you mean --epochs? See accordion train --help",
             ("train", "--model", "resnet81"):
                 'accordion: unknown model "resnet81"; did you mean "resnet18"? There are: cnn, densenet, dlrm, googlenet, gpt, '

@@ -60,6 +60,15 @@ class Text(ProgramTest):
                 self.assertEqual(first[key], second[key])
         self.assertEqual((self.folder / "a/checkpoints/model.pt").read_bytes(), (self.folder / "b/checkpoints/model.pt").read_bytes())
 
+    def test_a_run_sends_what_traffic_foretells(self):
+        for arguments in (["--codec", "topk:keep=0.02"], ["--codec", "powersgd:approx-rank=2", "--accumulate", 2, "--drop-last"]):
+            options = [*self.common, *LSTM, "--samples", 5000, "--vocabulary", 30, "--epochs", 2, *arguments]
+            run = json.loads(self.run_program("train", *options, "--out", "run", "--overwrite", "--quiet", "--json")[0])
+            foretold = json.loads(self.run_program("traffic", *options, "--json")[0])
+            self.assertTrue(foretold["exact"])
+            for key in ("steps", "payload_bytes", "wire_bytes", "paper_floats"):
+                self.assertEqual(run[key], foretold[key], key)
+
     def test_accordion_controls_a_language_model(self):
         _, epochs = self.train("levels", *LSTM, "--epochs", 3, "--controller", "accordion", "--interval", 1,
                                "--mild", "topk:keep=0.99", "--strong", "topk:keep=0.02")

@@ -50,9 +50,9 @@ class Chunked final : public Compressor {
 
   // The first chunk is the longest, and so are its messages.
   Round round(int i, const Context& context) const override {
-    const Compressor& longest = i == 0 ? *to_owner_[0] : *from_owner_[0];
+    const Compressor& codec = i == 0 ? *to_owner_[index(context.piece)] : *from_owner_[0];
     return {i == 0 ? Pattern::kScatter : Pattern::kGather, Element::kByte,
-            longest.round(0, within(context, i, 0, world_)).max_bytes};
+            codec.round(0, within(context, i, i == 0 ? context.piece : 0, world_)).max_bytes};
   }
 
   Encoded encode(int i, const Context& context, const Feedback& feedback, std::span<std::byte> out) override {

@@ -50,8 +50,10 @@ std::size_t element_bytes(Element element);
 struct Round {
   Pattern pattern;
   Element element;        // What is added or compared; other messages are bytes.
-  std::size_t max_bytes;  // Room for the message. A sum's or maximum's is exactly this long on every rank.
+  std::size_t max_bytes;  // Room for the message; of a scattered one, exactly what goes to context.piece. A
+                          // sum's or maximum's is exactly this long on every rank.
   bool fixed = true;      // A gathered message of exactly max_bytes on every rank, so that no sizes travel.
+  std::size_t min_bytes = 0;  // What is not fixed is at least this long, where gradients are finite.
 };
 
 struct Feedback {

@@ -43,6 +43,20 @@ std::size_t message_bytes(double keep, std::size_t n) {
   return keep >= 1 ? n * sizeof(float) : kept_at_most(keep, n) * sparse::kEntryBytes;
 }
 
+// Entries that the threshold is guessed from, and the place of the guess among them.
+struct Sample {
+  Sample(const DgcOptions& options, double keep, std::size_t n)
+      : size(std::min(n, std::max(ceiling(options.sample * static_cast<double>(n)), ceiling(2 / keep)))),
+        rank(ceiling(keep * static_cast<double>(size))) {}
+  std::size_t size, rank;
+};
+
+// The sample itself holds so many entries that reach the threshold.
+std::size_t least_bytes(const DgcOptions& options, double keep, std::size_t n) {
+  if (keep >= 1 || n == 0) return message_bytes(keep, n);
+  return std::min(kept_at_most(keep, n), Sample(options, keep, n).rank) * sparse::kEntryBytes;
+}
+
 class Dgc final : public Compressor {
  public:
   Dgc(const DgcOptions& options, std::size_t n) : options_(options), n_(n), momentum_(n), pending_(n) {}
@@ -50,8 +64,9 @@ class Dgc final : public Compressor {
   bool wants_feedback() const override { return true; }
 
   Round round(int, const Context& context) const override {
-    return {Pattern::kGather, Element::kByte, message_bytes(density(options_, context.epoch), n_),
-            /*fixed=*/false};
+    const double keep = density(options_, context.epoch);
+    return {Pattern::kGather, Element::kByte, message_bytes(keep, n_), /*fixed=*/false,
+            least_bytes(options_, keep, n_)};
   }
 
   Encoded encode(int, const Context& context, const Feedback& feedback, std::span<std::byte> out) override {
@@ -135,20 +150,19 @@ class Dgc final : public Compressor {
   }
 
   Guess guess_threshold(const Context& context, const kernels::MomentumUpdate& update, double keep) {
-    const std::size_t wanted =
-        std::max(ceiling(options_.sample * static_cast<double>(n_)), ceiling(2 / keep));
-    const std::size_t size = std::min(n_, wanted), stride = n_ / size;
+    const Sample sample(options_, keep, n_);
+    const std::size_t size = sample.size, stride = n_ / size;
     sample_.resize(size);
     RandomStream random(context.private_key("dgc"));
     const std::size_t start = random.below(static_cast<std::uint32_t>(stride));
     for (std::size_t i = 0; i < size; ++i) sample_[i] = update.next_v(start + i * stride);
 
-    const double rank = std::ceil(keep * static_cast<double>(size));
+    const auto rank = static_cast<double>(sample.rank);
     const double low_rank = std::min(static_cast<double>(size), std::floor(rank + 4 * std::sqrt(rank) + 8));
     const auto room = static_cast<std::size_t>(1.25 * low_rank * static_cast<double>(stride + 1)) + 1024;
     indices_.resize(std::max(indices_.size(), std::min(n_, room)));
     values_.resize(indices_.size());
-    return {kernels::kth_largest({sample_}, static_cast<std::size_t>(rank)).value,
+    return {kernels::kth_largest({sample_}, sample.rank).value,
             kernels::kth_largest({sample_}, static_cast<std::size_t>(low_rank)).value};
   }
 

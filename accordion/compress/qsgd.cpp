@@ -55,7 +55,7 @@ class Qsgd final : public Compressor {
   int rounds() const override { return shared_ ? 2 : 1; }
 
   Round round(int i, const Context& context) const override {
-    if (!shared_) return {Pattern::kGather, Element::kByte, max_bytes_, !elias_};
+    if (!shared_) return {Pattern::kGather, Element::kByte, max_bytes_, !elias_, min_bytes()};
     if (std::int64_t{context.world} * steps_of(bits_) > 32767)
       throw UsageError("qsgd: share-scale=true with bits=" + std::to_string(bits_) + " on " +
                        std::to_string(context.world) + " ranks, expected at most " +
@@ -110,6 +110,9 @@ class Qsgd final : public Compressor {
   }
 
  private:
+  // Elias codes of blocks without a level: a scale, and the code of 1.
+  std::size_t min_bytes() const { return elias_ ? (33 * scales_.size() + 7) / 8 : max_bytes_; }
+
   // Calls part(block, begin, end) for each block's part of first .. last - 1.
   template <class Part>
   void for_each_block(std::size_t first, std::size_t last, Part part) const {

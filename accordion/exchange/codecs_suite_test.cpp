@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "accordion/exchange/codecs_testing.h"
+#include "accordion/exchange/forecast.h"
 
 namespace accordion {
 namespace {
@@ -184,6 +185,32 @@ TEST_P(Codecs, WeighWhatTheFormulaSays) {
         EXPECT_LE(traffic.payload_bytes, (GetParam().bounded ? 1 : 3) * expected) << ranks;
       EXPECT_EQ(traffic.wire_bytes == 0, ranks == 1);
     });
+}
+
+TEST_P(Codecs, SendWhatWasForecast) {
+  for (int ranks = 1; ranks <= 5; ++ranks) {
+    const StepForecast forecast(bucket_.tensors, options(), ranks, 1);
+    const TallyRange range = forecast.step(std::vector<int>(bucket_.tensors.size(), 0), 0);
+    EXPECT_EQ(range.exact(), GetParam().fixed);
+    constexpr int kSteps = 3;
+    Traffic traffic;
+    run_loopback(ranks, [&](Communicator& comm) {
+      Exchange exchange(comm, bucket_.tensors, options());
+      for (unsigned step = 0; step < kSteps; ++step) {
+        auto bucket = noise(bucket_.size, 100 * step + static_cast<unsigned>(comm.rank()));
+        exchange.mean(bucket, bucket_.slices);
+        exchange.end_step();
+      }
+      if (comm.rank() == 0) traffic = exchange.take_epoch_stats().traffic;
+    });
+    const Tally least = range.least.times(kSteps), most = range.most.times(kSteps);
+    EXPECT_GE(traffic.payload_bytes, least.payload_bytes) << ranks;
+    EXPECT_LE(traffic.payload_bytes, most.payload_bytes) << ranks;
+    EXPECT_GE(traffic.wire_bytes, least.wire_bytes(ranks)) << ranks;
+    EXPECT_LE(traffic.wire_bytes, most.wire_bytes(ranks)) << ranks;
+    EXPECT_GE(traffic.paper_floats, least.paper_floats) << ranks;
+    EXPECT_LE(traffic.paper_floats, most.paper_floats) << ranks;
+  }
 }
 
 TEST_P(Codecs, DropAStepThatIsNotFiniteAnywhere) {

@@ -16,6 +16,13 @@
 
 namespace accordion {
 
+ExchangeOptions as_published(ExchangeOptions options) {
+  if (!options.published) return options;
+  options.routing.paper = true;
+  for (CodecOptions& level : options.levels) level = as_published(level);
+  return options;
+}
+
 std::vector<Layer> Exchange::make_layers(std::vector<TensorInfo> tensors, bool published) {
   std::vector<Layer> layers;
   for (TensorInfo& tensor : tensors) layers.emplace_back(std::move(tensor), published);
@@ -24,13 +31,9 @@ std::vector<Layer> Exchange::make_layers(std::vector<TensorInfo> tensors, bool p
 
 Exchange::Exchange(Communicator& gradients, std::vector<TensorInfo> tensors, ExchangeOptions options)
     : gradients_(gradients),
-      options_(std::move(options)),
+      options_(as_published(std::move(options))),
       layers_(make_layers(std::move(tensors), options_.published)),
       watch_(options_.track, layers_) {
-  if (options_.published) {
-    options_.routing.paper = true;
-    for (CodecOptions& level : options_.levels) level = as_published(level);
-  }
   set_levels(std::vector<int>(layers_.size(), 0));
 }
 
@@ -120,9 +123,7 @@ void Exchange::dense_sum(std::span<T> values) {
       finite_ =
           finite_ && std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(value); });
   }
-  stats_.traffic.payload_bytes += values.size_bytes();
-  stats_.traffic.paper_floats += values.size();
-  summed_bytes_ += values.size_bytes();
+  tally_.sum(values.size_bytes(), values.size());
 }
 
 // Dividing before the sum keeps it in range, and is exact where the number of ranks is a power of two.
@@ -223,7 +224,6 @@ void Exchange::encode_parts(std::span<Part> parts) {
   std::size_t end = 0;
   for (Part& part : parts) {
     finite_ = finite_ && part.encoded.finite;
-    stats_.traffic.payload_bytes += part.encoded.bytes;
     stats_.traffic.entries += part.encoded.count;
     if (!framed) continue;
     // What a shorter message left free is closed up.
@@ -262,8 +262,7 @@ void Exchange::reduce_parts(std::span<const Part> parts) {
       reduce(reinterpret_cast<std::int8_t*>(send_.data()));
       break;
   }
-  summed_bytes_ += bytes;
-  stats_.traffic.paper_floats += bytes / element_bytes(element);
+  tally_.sum(bytes, bytes / element_bytes(element));
   parallel_for(parts.size(), options_.threads, [&](std::size_t k) {
     const Part& part = parts[k];
     const Message result{std::span<const std::byte>(send_).subspan(part.offset, part.encoded.bytes)};
@@ -289,8 +288,7 @@ void Exchange::gather_parts(std::span<const Part> parts) {
   }
   receive_parts();
   gradients_.gather(std::span<const std::byte>(send_).first(mine), places_);
-  stats_.traffic.wire_bytes += mine * (ranks - 1);
-  for (const Part& part : parts) stats_.traffic.paper_floats += ranks * part.encoded.bytes / sizeof(float);
+  for (const Part& part : parts) tally_.gather(part.encoded.bytes, gradients_.size());
   decode_frames(parts);
 }
 
@@ -307,9 +305,7 @@ void Exchange::scatter_parts(std::span<const Part> parts) {
   lengths_.assign(ranks, mine);
   receive_parts();
   gradients_.all_to_all(scattered_, places_);
-  for (const auto& message : scattered_) stats_.traffic.wire_bytes += message.size();
-  stats_.traffic.wire_bytes -= mine;
-  for (const Part& part : parts) stats_.traffic.paper_floats += part.encoded.bytes / sizeof(float);
+  for (const Part& part : parts) tally_.scatter(part.encoded.bytes, part.piece == gradients_.rank());
   decode_frames(parts.subspan(static_cast<std::size_t>(gradients_.rank()) * layers, layers));
 }
 
@@ -390,9 +386,10 @@ void Exchange::visit_state(StateVisitor& visitor) {
 }
 
 EpochStats Exchange::take_epoch_stats() {
-  // From the epoch's total, so that it does not depend on how it was cut into buckets.
-  const auto ranks = static_cast<std::uint64_t>(gradients_.size());
-  stats_.traffic.wire_bytes += 2 * std::exchange(summed_bytes_, 0) * (ranks - 1) / ranks;
+  const Tally tally = std::exchange(tally_, {});
+  stats_.traffic.payload_bytes = tally.payload_bytes;
+  stats_.traffic.wire_bytes = tally.wire_bytes(gradients_.size());
+  stats_.traffic.paper_floats = tally.paper_floats;
   return std::exchange(stats_, {});
 }
 

@@ -14,6 +14,7 @@
 
 #include "accordion/comm/communicator.h"
 #include "accordion/exchange/layer.h"
+#include "accordion/exchange/tally.h"
 #include "accordion/exchange/traffic.h"
 #include "accordion/exchange/watch.h"
 
@@ -45,6 +46,9 @@ struct ExchangeOptions {
   // Notice what is not finite even if nothing is compressed: costs one pass over the sums.
   bool watch_dense = false;
 };
+
+// What `published` means for the other options.
+ExchangeOptions as_published(ExchangeOptions options);
 
 class Exchange {
  public:
@@ -119,7 +123,7 @@ class Exchange {
   std::uint64_t step_ = 0;
   bool finite_ = true;  // So far in this step, on this rank.
   EpochStats stats_;
-  std::uint64_t summed_bytes_ = 0;
+  Tally tally_;
   // Kept between steps for their memory.
   std::vector<float> dense_;
   std::vector<std::byte> send_, receive_;

@@ -54,4 +54,10 @@ std::unique_ptr<Controller> replayed_controller(const std::filesystem::path& fol
   return make_replay(std::move(decisions));
 }
 
+std::unique_ptr<Controller> run_controller(const TrainOptions& options,
+                                           const std::vector<std::string>& layers, int levels) {
+  return options.replay.empty() ? make_controller(options.control, layers.size(), levels)
+                                : replayed_controller(options.replay, layers);
+}
+
 }  // namespace accordion

@@ -22,4 +22,8 @@ TrainOptions resolve(const TrainOptions& given);
 std::unique_ptr<Controller> replayed_controller(const std::filesystem::path& folder,
                                                 const std::vector<std::string>& layers);
 
+// The controller of a run over these parameters; of a replay, the one that repeats it.
+std::unique_ptr<Controller> run_controller(const TrainOptions& options,
+                                           const std::vector<std::string>& layers, int levels);
+
 }  // namespace accordion

@@ -2,15 +2,7 @@
 
 #include <limits>
 
-#include "accordion/train/replay.h"
-
 namespace accordion {
-
-std::unique_ptr<Controller> run_controller(const TrainOptions& options,
-                                           const std::vector<std::string>& layers, int levels) {
-  return options.replay.empty() ? make_controller(options.control, layers.size(), levels)
-                                : replayed_controller(options.replay, layers);
-}
 
 Tracking run_tracking(const ControlOptions& options, const Controller& controller) {
   const Needs needs = controller.needs();

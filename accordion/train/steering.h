@@ -10,14 +10,11 @@
 #include "accordion/ddp/ddp.h"
 #include "accordion/log/epoch_record.h"
 #include "accordion/train/options.h"
+#include "accordion/train/replay.h"
 
 namespace accordion {
 
-// The controller of a run over these parameters; of a replay, the one that repeats it.
-std::unique_ptr<Controller> run_controller(const TrainOptions& options,
-                                           const std::vector<std::string>& layers, int levels);
-
-// What must be tracked for it.
+// What must be tracked for a controller.
 Tracking run_tracking(const ControlOptions& options, const Controller& controller);
 
 class Steering {

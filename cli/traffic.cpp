@@ -1,0 +1,276 @@
+// accordion traffic: what a run would send, with no training and no data set.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <tuple>
+
+#include "accordion/data/dataset.h"
+#include "accordion/log/progress_text.h"
+#include "accordion/models/describe.h"
+#include "accordion/models/shapes.h"
+#include "accordion/models/zoo.h"
+#include "accordion/train/forecast.h"
+#include "accordion/train/replay.h"
+#include "cli/comparison_recipe.h"
+#include "cli/verbs.h"
+
+namespace accordion::cli {
+namespace {
+
+// Those of `train`, so that its command and its recipe need only another verb.
+struct TrafficOptions {
+  TrainOptions train;
+  LaunchOptions launch;
+
+  void fields(auto&& field) {
+    train.fields(field);
+    launch.fields(field);
+  }
+};
+
+struct TrafficArguments {
+  TrafficOptions options;  // Only to have them on the command line: which were given is what counts.
+  std::string recipe;
+  std::int64_t steps = 0;
+  bool json = false;
+};
+
+struct Row {
+  std::string setting;  // Empty where there is only one.
+  TrainOptions options;
+  int workers;
+  bool by_shapes;
+  std::string codec;
+  RunForecast forecast;
+};
+
+// Models of which there are no weights to train.
+bool known_by_shapes_only(const std::string& model) {
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), model.substr(0, model.find(':'))) != names.end();
+  };
+  return has(shape_names()) && !has(model_names());
+}
+
+TrainOptions checked(const TrainOptions& given, int workers, std::int64_t steps) {
+  const bool by_shapes = known_by_shapes_only(given.model);
+  const TrainOptions options = by_shapes ? resolve(given) : check_run_options(given, workers);
+  if (by_shapes) model_shapes(options.model);  // Has no options.
+  if (by_shapes && steps == 0)
+    throw UsageError("traffic: model=" + options.model +
+                     " is known by its shapes only, expected --steps, of an epoch");
+  if (steps > 0 && options.control.controls_batch())
+    throw UsageError("traffic: steps=" + std::to_string(steps) +
+                     " beside batch-mild, expected none: steps follow from the batch size");
+  return options;
+}
+
+// The vocabulary of a text may be cut.
+InputShape input_of(const TrainOptions& options) {
+  InputShape input = dataset_facts(options.data).input;
+  if (auto* text = std::get_if<TextShape>(&input); text && options.vocabulary > 0)
+    text->vocabulary = std::min(text->vocabulary, options.vocabulary);
+  return input;
+}
+
+// Building a network takes longer than all the rest, and settings mostly share one.
+class Models {
+ public:
+  const std::vector<TensorInfo>& tensors(const TrainOptions& options, bool by_shapes) {
+    const auto [found, fresh] =
+        known_.try_emplace({options.model, by_shapes ? "" : options.data, options.vocabulary});
+    if (fresh)
+      found->second =
+          by_shapes ? model_shapes(options.model) : model_tensors(options.model, input_of(options));
+    return found->second;
+  }
+
+ private:
+  std::map<std::tuple<std::string, std::string, int>, std::vector<TensorInfo>> known_;
+};
+
+// As it was asked for, levels mildest first; or the level that a controller makes itself.
+std::string codec_of(const ControlOptions& control, std::size_t parameters) {
+  if (!control.levels.empty()) return control.levels;
+  if (!control.mild.empty()) return control.mild + ";" + control.strong;
+  if (control.controller == "rethink") return codec_text(control_levels("train", control, parameters)[0]);
+  return control.codec;
+}
+
+Row forecast_row(const std::string& setting, const TrainOptions& given, int workers, std::int64_t steps,
+                 Models& models) {
+  Row row{.setting = setting,
+          .options = checked(given, workers, steps),
+          .workers = workers,
+          .by_shapes = known_by_shapes_only(given.model),
+          .codec = "",
+          .forecast = {}};
+  const StepsInEpoch steps_of = steps > 0
+                                    ? [steps](std::int64_t) { return steps; }
+                                    : planned_steps(row.options, dataset_facts(row.options.data), workers);
+  const std::vector<TensorInfo>& tensors = models.tensors(row.options, row.by_shapes);
+  row.codec = codec_of(row.options.control, parameter_count(tensors));
+  row.forecast = forecast_run(row.options, tensors, workers, steps_of);
+  return row;
+}
+
+// Given on the command line, these are the setting: those of a recipe do not count.
+bool chooses_setting(const std::vector<RecipeEntry>& given) {
+  constexpr std::string_view kChoice[] = {"codec", "controller", "mild", "strong", "levels", "replay"};
+  return std::any_of(given.begin(), given.end(), [&](const RecipeEntry& entry) {
+    return std::find(std::begin(kChoice), std::end(kChoice), entry.name) != std::end(kChoice);
+  });
+}
+
+std::vector<Row> forecast_rows(const TrafficArguments& arguments, std::vector<RecipeEntry> given) {
+  Models models;
+  const std::vector<RecipeSection> sections =
+      arguments.recipe.empty() ? std::vector<RecipeSection>(1) : read_recipe(arguments.recipe);
+  if (sections.size() == 1 || chooses_setting(given)) {
+    TrafficOptions options;
+    for (const RecipeEntry& entry : sections[0].entries)
+      if (entry.name != "seeds" || sections.size() == 1) set_field(entry, options);
+    for (const RecipeEntry& entry : given) set_field(entry, options);
+    return {forecast_row("", options.train, options.launch.workers, arguments.steps, models)};
+  }
+  std::erase_if(given, [](const RecipeEntry& entry) { return given_by_compare(entry.name); });
+  const ComparisonRecipe recipe =
+      read_comparison(arguments.recipe, given, [&](const SettingOptions& options) {
+        checked(options.train, options.launch.workers, arguments.steps);
+      });
+  std::vector<Row> rows;
+  for (const Setting& setting : recipe.settings)
+    rows.push_back(forecast_row(setting.name, setting.options.train, setting.options.launch.workers,
+                                arguments.steps, models));
+  return rows;
+}
+
+std::string controller_of(const TrainOptions& options) {
+  return options.replay.empty() ? options.control.controller : "replay";
+}
+
+Json counts(const RunForecast::Total& total) {
+  return {{"steps", total.steps},
+          {"payload_bytes", total.traffic.payload_bytes},
+          {"wire_bytes", total.traffic.wire_bytes},
+          {"paper_floats", total.traffic.paper_floats}};
+}
+
+Json to_json(const Row& row) {
+  Json json = Json::object();
+  if (!row.setting.empty()) json["setting"] = row.setting;
+  json["model"] = row.options.model;
+  json["data"] = row.by_shapes ? Json() : Json(row.options.data);
+  json["codec"] = row.codec;
+  json["controller"] = controller_of(row.options);
+  json["workers"] = row.workers;
+  json["epochs"] = row.options.epochs;
+  json.update(counts(row.forecast.most));
+  json["exact"] = row.forecast.exact();
+  if (!row.forecast.exact()) json["least"] = counts(row.forecast.least);
+  return json;
+}
+
+// Millions as long as the published tables have them in millions.
+std::string floats_text(std::uint64_t floats) {
+  char text[40];
+  const auto value = static_cast<double>(floats);
+  if (floats < 10000)
+    return std::to_string(floats);
+  else if (value < 1e10)
+    std::snprintf(text, sizeof text, "%.2f M", value / 1e6);
+  else
+    std::snprintf(text, sizeof text, "%.2f B", value / 1e9);
+  return text;
+}
+
+std::string ratio_text(std::uint64_t first, std::uint64_t floats) {
+  if (floats == 0) return "-";
+  char text[40];
+  const double ratio = static_cast<double>(first) / static_cast<double>(floats);
+  std::snprintf(text, sizeof text, ratio < 99.95 ? "%.3gx" : "%.0fx", ratio);
+  return text;
+}
+
+std::string run_text(const Row& row) {
+  return row.options.model + (row.by_shapes ? "" : " on " + row.options.data) + ", " +
+         std::to_string(row.workers) + (row.workers == 1 ? " worker, " : " workers, ") +
+         std::to_string(row.options.epochs) + (row.options.epochs == 1 ? " epoch" : " epochs");
+}
+
+std::string range_text(const std::string& least, const std::string& most) {
+  return least == most ? most : least + " to " + most;
+}
+
+using Cells = std::vector<std::string>;
+
+Cells cells_of(const Row& row, const Row& first) {
+  const RunForecast::Total &least = row.forecast.least, &most = row.forecast.most;
+  const std::uint64_t base = first.forecast.most.traffic.paper_floats;
+  const std::string who = controller_of(row.options);
+  const std::string codec = row.codec + (who == "static" ? "" : ", " + who);
+  return {
+      row.setting.empty() ? codec : row.setting,
+      range_text(std::to_string(least.steps), std::to_string(most.steps)),
+      range_text(bytes_text(least.traffic.payload_bytes), bytes_text(most.traffic.payload_bytes)),
+      range_text(bytes_text(least.traffic.wire_bytes), bytes_text(most.traffic.wire_bytes)),
+      range_text(floats_text(least.traffic.paper_floats), floats_text(most.traffic.paper_floats)),
+      range_text(ratio_text(base, most.traffic.paper_floats), ratio_text(base, least.traffic.paper_floats))};
+}
+
+void print_table(const std::vector<Row>& rows) {
+  const bool one_run = std::all_of(rows.begin(), rows.end(),
+                                   [&](const Row& row) { return run_text(row) == run_text(rows[0]); });
+  std::printf("%sEach worker sends, in the whole run:\n\n",
+              one_run ? (run_text(rows[0]) + ". ").c_str() : "");
+  std::vector<Cells> lines = {{"setting", "steps", "payload", "on the wire", "floats", "ratio"}};
+  for (const Row& row : rows) {
+    lines.push_back(cells_of(row, rows[0]));
+    if (!one_run) lines.back()[0] += " (" + run_text(row) + ")";
+  }
+  std::vector<int> widths(lines[0].size(), 0);
+  for (const Cells& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], columns_of(line[i]));
+  for (const Cells& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string space(static_cast<std::size_t>(widths[i] - columns_of(line[i])), ' ');
+      std::printf("%s%s", i == 0 ? "" : "  ", (i == 0 ? line[i] + space : space + line[i]).c_str());
+    }
+    std::printf("\n");
+  }
+  if (std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.forecast.exact(); }))
+    std::printf("\n\"a to b\": it depends on the gradients.\n");
+}
+
+int traffic(const TrafficArguments& arguments, const std::vector<RecipeEntry>& given) {
+  if (arguments.steps < 0)
+    throw UsageError("traffic: steps=" + std::to_string(arguments.steps) + ", expected at least 1");
+  const std::vector<Row> rows = forecast_rows(arguments, given);
+  if (!arguments.json) return print_table(rows), 0;
+  Json json = Json::array();
+  for (const Row& row : rows) json.push_back(to_json(row));
+  const bool single = rows.size() == 1 && rows[0].setting.empty();
+  std::cout << (single ? json[0] : json).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  return 0;
+}
+
+}  // namespace
+
+Run add_traffic(CLI::App& verb) {
+  auto arguments = std::make_shared<TrafficArguments>();
+  verb.add_option(
+      "--recipe", arguments->recipe,
+      "TOML file of `train` or `compare`; a row for each of its settings, unless the command line "
+      "has a codec or controller.");
+  verb.add_option(
+      "--steps", arguments->steps,
+      "Steps of an epoch, over what follows from data and batch; for models known by their shapes "
+      "only (resnet50, resnet101, bert-base) there is nothing else.");
+  verb.add_flag("--json", arguments->json, "One JSON object, or an array of one for each setting.");
+  add_fields(verb, "traffic", arguments->options);
+  return
+      [arguments, &verb] { return traffic(*arguments, given_fields(verb, "traffic", arguments->options)); };
+}
+
+}  // namespace accordion::cli
