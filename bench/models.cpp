@@ -16,17 +16,16 @@ namespace accordion::bench {
 namespace {
 
 struct Batch {
-  const char* unit;
   torch::Tensor input, targets;
 };
 
 Batch made_up(const ImageShape& shape, int images, int) {
-  return {"images", torch::randn({images, shape.channels, shape.height, shape.width}),
+  return {torch::randn({images, shape.channels, shape.height, shape.width}),
           torch::randint(shape.classes, {images}, torch::kLong)};
 }
 
 Batch made_up(const TextShape& shape, int streams, int positions) {
-  return {"tokens", torch::randint(shape.vocabulary, {streams, positions}, torch::kLong),
+  return {torch::randint(shape.vocabulary, {streams, positions}, torch::kLong),
           torch::randint(shape.vocabulary, {std::int64_t{1} * streams * positions}, torch::kLong)};
 }
 
@@ -34,7 +33,7 @@ Batch made_up(const TableShape& shape, int rows, int) {
   std::vector<torch::Tensor> columns = {torch::randn({rows, shape.numbers})};
   for (const int categories : shape.tables)
     columns.push_back(torch::randint(categories, {rows, 1}, torch::kFloat));
-  return {"rows", torch::cat(columns, 1), torch::randint(2, {rows}, torch::kLong)};
+  return {torch::cat(columns, 1), torch::randint(2, {rows}, torch::kLong)};
 }
 
 // A step that leaves a parameter behind would be timed too fast. A gradient of zeros is none of its business:
@@ -88,6 +87,7 @@ std::vector<ModelCase> model_cases(const std::vector<std::string>& models, const
 
 ModelTiming time_model(const ModelCase& chosen, const ModelBenchOptions& options) {
   using Clock = std::chrono::steady_clock;
+  check_window(chosen.model, options.bptt);
   torch::set_num_threads(options.threads);
   torch::manual_seed(1);
   const DatasetFacts facts = dataset_facts(chosen.data);
@@ -118,7 +118,7 @@ ModelTiming time_model(const ModelCase& chosen, const ModelBenchOptions& options
   std::size_t parameters = 0;
   for (const torch::Tensor& parameter : model->parameters())
     parameters += static_cast<std::size_t>(parameter.numel());
-  ModelTiming timing{.unit = batch.unit,
+  ModelTiming timing{.unit = std::string(sample_name(facts.input)),
                      .bptt = std::nullopt,
                      .parameters = parameters,
                      .step_samples = static_cast<std::size_t>(batch.targets.numel()),

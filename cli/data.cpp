@@ -16,16 +16,6 @@ struct DataArguments {
   bool json = false;
 };
 
-std::string kind(const ImageShape&) {
-  return "images";
-}
-std::string kind(const TextShape&) {
-  return "tokens";
-}
-std::string kind(const TableShape&) {
-  return "rows";
-}
-
 Json row(const std::string& name, const std::filesystem::path& root) {
   const DatasetFacts facts = dataset_facts(name);
   bool here = true;
@@ -36,7 +26,7 @@ Json row(const std::string& name, const std::filesystem::path& root) {
     here = false;
   }
   return {{"name", name},
-          {"kind", std::visit([](const auto& shape) { return kind(shape); }, facts.input)},
+          {"kind", sample_name(facts.input)},
           {"train_samples", facts.train_samples},
           {"test_samples", facts.test_samples},
           {"synthetic", facts.synthetic},

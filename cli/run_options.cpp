@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "accordion/data/dataset.h"
-#include "accordion/models/zoo.h"
+#include "accordion/train/data_options.h"
 #include "accordion/train/replay.h"
 
 namespace accordion::cli {
@@ -11,10 +11,8 @@ namespace accordion::cli {
 TrainOptions check_run_options(const TrainOptions& given, int workers) {
   const TrainOptions options = resolve(given);
   check_name("train", "data", options.data, one_of(dataset_names()));
-  const InputShape input = dataset_facts(options.data).input;
-  check_model(options.model, input);
-  check_data(options, input);
   check_batches(options, workers);
+  check_data(options, dataset_facts(options.data), workers);
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include "accordion/models/describe.h"
 #include "accordion/models/shapes.h"
 #include "accordion/models/zoo.h"
+#include "accordion/report/aligned.h"
 #include "accordion/train/forecast.h"
 #include "accordion/train/replay.h"
 #include "cli/comparison_recipe.h"
@@ -203,8 +204,6 @@ std::string range_text(const std::string& least, const std::string& most) {
   return least == most ? most : least + " to " + most;
 }
 
-using Cells = std::vector<std::string>;
-
 Cells cells_of(const Row& row, const Row& first) {
   const RunForecast::Total &least = row.forecast.least, &most = row.forecast.most;
   const std::uint64_t base = first.forecast.most.traffic.paper_floats;
@@ -229,14 +228,9 @@ void print_table(const std::vector<Row>& rows) {
     lines.push_back(cells_of(row, rows[0]));
     if (!one_run) lines.back()[0] += " (" + run_text(row) + ")";
   }
-  std::vector<int> widths(lines[0].size(), 0);
-  for (const Cells& line : lines)
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], columns_of(line[i]));
+  align(lines);
   for (const Cells& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::string space(static_cast<std::size_t>(widths[i] - columns_of(line[i])), ' ');
-      std::printf("%s%s", i == 0 ? "" : "  ", (i == 0 ? line[i] + space : space + line[i]).c_str());
-    }
+    for (std::size_t i = 0; i < line.size(); ++i) std::printf("%s%s", i == 0 ? "" : "  ", line[i].c_str());
     std::printf("\n");
   }
   if (std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.forecast.exact(); }))
@@ -244,8 +238,6 @@ void print_table(const std::vector<Row>& rows) {
 }
 
 int traffic(const TrafficArguments& arguments, const std::vector<RecipeEntry>& given) {
-  if (arguments.steps < 0)
-    throw UsageError("traffic: steps=" + std::to_string(arguments.steps) + ", expected at least 1");
   const std::vector<Row> rows = forecast_rows(arguments, given);
   if (!arguments.json) return print_table(rows), 0;
   Json json = Json::array();
@@ -269,8 +261,11 @@ Run add_traffic(CLI::App& verb) {
       "only (resnet50, resnet101, bert-base) there is nothing else.");
   verb.add_flag("--json", arguments->json, "One JSON object, or an array of one for each setting.");
   add_fields(verb, "traffic", arguments->options);
-  return
-      [arguments, &verb] { return traffic(*arguments, given_fields(verb, "traffic", arguments->options)); };
+  return [arguments, &verb] {
+    if (verb.get_option("--steps")->count() > 0)
+      check_number("traffic", "steps", static_cast<double>(arguments->steps), at_least(1));
+    return traffic(*arguments, given_fields(verb, "traffic", arguments->options));
+  };
 }
 
 }  // namespace accordion::cli

@@ -81,6 +81,19 @@ class Text(ProgramTest):
             for layer in epoch["layers"]:
                 self.assertEqual(levels[epoch["epoch"], layer["name"]], layer["level"])
 
+        _, again = self.train("replayed", *LSTM, "--epochs", 3, "--replay", "levels")
+        for first, second in zip(epochs, again):
+            self.assertEqual(first["train_loss"], second["train_loss"])
+            self.assertEqual([layer["level"] for layer in first["layers"]], [layer["level"] for layer in second["layers"]])
+
+    def test_settings_are_compared_by_perplexity(self):
+        (self.folder / "pair.toml").write_text('[plain]\n[half]\ncodec = "fp16"\n')
+        rows = json.loads(self.run_program("compare", "--recipe", "pair.toml", *self.common, *LSTM, "--epochs", 1, "--seeds", 1,
+                                           "--json", "--quiet")[0])
+        self.assertEqual([row["metric"] for row in rows], ["test_perplexity"] * 2)
+        out, _ = self.run_program("compare", "--recipe", "pair.toml", *self.common, *LSTM, "--epochs", 1, "--seeds", 1, "--quiet")
+        self.assertIn("test perplexity", out)
+
     def test_a_larger_batch_is_more_windows(self):
         _, epochs = self.train("batch", *LSTM, "--epochs", 2, "--controller", "smith", "--schedule", "step",
                                "--milestones", 1, "--decay", 4, "--batch-mild", 16, "--batch-strong", 64)
@@ -88,7 +101,7 @@ class Text(ProgramTest):
 
     def test_fewer_words(self):
         _, epochs = self.train("words", *LSTM, "--epochs", 1, "--vocabulary", 20, "--samples", 3000, "--test-samples", 500)
-        embedding = max(epochs[0]["layers"], key=lambda layer: layer["name"] == "embedding.weight")
+        embedding = next(layer for layer in epochs[0]["layers"] if layer["name"] == "embedding.weight")
         self.assertEqual(embedding["elements"], 20 * 24)
         self.assertLess(epochs[0]["test_perplexity"], 20)
 
@@ -111,6 +124,15 @@ class Text(ProgramTest):
                 (*LSTM, "--diagnose", "hessian"): "diagnose=hessian is for images",
                 (*LSTM, "--samples", 12001): "samples=12001, expected at most 12000",
                 ("--model", "gpt:heads=3,width=64", "--data", "wikitext2"): "heads",
+                ("--model", "gpt:context=9", "--data", "wikitext2"): "windows of bptt=10 tokens, expected at most context=9",
+                (*LSTM, "--samples", 16): "samples=16 tokens, expected more than batch x workers = 16",
+                (*LSTM, "--samples", 160, "--drop-last"): "drop-last leaves nothing of an epoch of 160 samples, expected at least one "
+                                                          "batch of 16 windows of 10 tokens (bptt)",
+                (*LSTM, "--test-samples", 1): "test-samples=1, expected at least 2",
+                (*LSTM, "--vocabulary", 2): "vocabulary=2, expected 0 for all words, or at least 3",
+                ("--model", "dlrm", "--data", "clicks", "--vocabulary", 9): "vocabulary=9 is for text",
+                ("--model", "dlrm", "--data", "clicks", "--samples", 60, "--drop-last", "--controller", "smith", "--batch-mild", 16,
+                 "--batch-strong", 64): "drop-last leaves nothing of an epoch of 60 samples, expected at least one batch of 64",
         }.items():
             with self.subTest(arguments):
                 self.assertIn(message, self.run_program("train", *self.common, *arguments, status=2)[1])

@@ -7,6 +7,7 @@ import unittest
 from program import ProgramTest, environment
 
 RECIPES = pathlib.Path(__file__).resolve().parent.parent / "recipes" / "paper"
+SMALL = RECIPES.parent / "small"
 COUNTERS = ["payload_bytes", "wire_bytes", "paper_floats"]
 MILLION, BILLION = 1e6, 1e9
 
@@ -112,7 +113,7 @@ class PublishedTables(TrafficTest):
         self.assertEqual(list(rows), ["K 99 %", "K 2 %", "accordion"])
         steps = 136 * 90  # 2,088,627 pairs in 512 streams of 4079 positions, 30 at a time.
         self.assertEqual({row["steps"] for row in rows.values()}, {steps})
-        dense = self.traffic("--recipe", RECIPES / "wikitext2-lstm-topk.toml", "--codec", "none")
+        dense = self.traffic("--recipe", RECIPES / "wikitext2-lstm-topk.toml", "--codec", "none", "--vocabulary", 28869)
         self.assertEqual(dense["paper_floats"], steps * 28949319)
         self.assertLess(rows["accordion"]["least"]["paper_floats"], rows["accordion"]["paper_floats"])
 
@@ -137,6 +138,36 @@ class PublishedTables(TrafficTest):
                 else:  # All is well but for the data.
                     self.assertEqual(process.returncode, 1, err)
                     self.assertIn("not found; looked for", err)
+
+
+# What belongs together in a recipe and in its small twin.
+def outline(path):
+    lines = path.read_text().splitlines()
+    model = next(line.split('"')[1].partition(":")[0] for line in lines if line.startswith("model"))
+    data = next(line.split('"')[1] for line in lines if line.startswith("data"))
+    return model, data, [line.strip('[]"') for line in lines if line.startswith("[")]
+
+
+class SmallRecipes(TrafficTest):
+    def test_every_published_experiment_has_a_twin(self):
+        for recipe in RECIPES.glob("*.toml"):
+            with self.subTest(recipe.name):
+                twin, original = outline(SMALL / recipe.name), outline(recipe)
+                if "batch" in recipe.name:  # They are smaller.
+                    self.assertEqual(len(twin[2]), len(original[2]))
+                    self.assertEqual(twin[:2], original[:2])
+                else:
+                    self.assertEqual(twin, original)
+
+    def test_settings_differ_in_what_they_send(self):
+        nowhere = environment(HOME=self.folder, ACCORDION_DATA=self.folder)
+        for recipe in SMALL.glob("*.toml"):
+            with self.subTest(recipe.name):
+                rows = self.traffic("--recipe", recipe, env=nowhere)
+                counts = [row["wire_bytes"] for row in rows if row["exact"]]
+                self.assertEqual(len(set(counts)), len(counts), counts)
+                for row in rows:
+                    self.assertEqual(row["exact"], row["controller"] in ("static", "schedule", "smith"), row["setting"])
 
 
 class Command(TrafficTest):
@@ -177,6 +208,7 @@ class Command(TrafficTest):
                 (["--model", "resnet50"], "expected --steps"),
                 (["--data", "fashion"], 'unknown data "fashion"'),
                 (["--steps", "-1"], "expected at least 1"),
+                (["--steps", "0"], "steps=0, expected at least 1"),
                 (["--steps", "5", "--controller", "smith", "--batch-mild", "128", "--batch-strong", "256"], "batch-mild"),
                 (["--codec", "sign-vote:count=true", "--workers", "200"], "expected at most 127"),
                 (["--samples", "70000"], "expected at most 60000"),

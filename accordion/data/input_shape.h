@@ -1,6 +1,7 @@
 // What a model is shown and asked for: enough to build it, without the data.
 #pragma once
 
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -23,5 +24,11 @@ struct TableShape {
 };
 
 using InputShape = std::variant<ImageShape, TextShape, TableShape>;
+
+// What its samples are called.
+inline std::string_view sample_name(const InputShape& input) {
+  constexpr std::string_view kNames[] = {"images", "tokens", "rows"};
+  return kNames[input.index()];
+}
 
 }  // namespace accordion

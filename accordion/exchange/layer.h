@@ -15,6 +15,12 @@ struct TensorInfo {
   Shape shape;
 };
 
+inline std::vector<std::string> names_of(const std::vector<TensorInfo>& tensors) {
+  std::vector<std::string> names;
+  for (const TensorInfo& tensor : tensors) names.push_back(tensor.name);
+  return names;
+}
+
 class Layer {
  public:
   // As published: a level change forgets what the codec knew, and a change to dense gradients what is owed.

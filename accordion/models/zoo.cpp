@@ -68,6 +68,13 @@ void check_model(const std::string& setting, const InputShape& input) {
              parse_model(setting), input);
 }
 
+void check_window(const std::string& setting, int positions) {
+  const ModelOptions options = parse_model(setting);
+  if (const auto* gpt = std::get_if<GptOptions>(&options); gpt && positions > gpt->context)
+    throw UsageError("gpt: windows of bptt=" + std::to_string(positions) +
+                     " tokens, expected at most context=" + std::to_string(gpt->context));
+}
+
 std::shared_ptr<Network> make_model(const std::string& setting, const InputShape& input) {
   return std::visit(
       [](const auto& options, const auto& shape) -> std::shared_ptr<Network> {

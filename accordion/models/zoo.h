@@ -40,6 +40,9 @@ ModelOptions parse_model(std::string_view setting);
 // Throws UsageError for what parse_model refuses, and for a model that is made for another kind of data.
 void check_model(const std::string& setting, const InputShape& input);
 
+// Throws UsageError for a model of text that cannot see so many positions at a time.
+void check_window(const std::string& setting, int positions);
+
 // Weights come from torch's generator: seed it first. Throws UsageError for what check_model refuses, and for
 // an input that is too small for the model.
 std::shared_ptr<Network> make_model(const std::string& setting, const InputShape& input);

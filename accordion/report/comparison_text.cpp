@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "accordion/log/progress_text.h"
+#include "accordion/report/aligned.h"
 
 namespace accordion {
 namespace {
@@ -48,8 +49,6 @@ std::string cell_text(std::string_view text) {
   for (const char c : text) cell += c == '|' ? "\\|" : std::string(1, c);
   return cell;
 }
-
-using Cells = std::vector<std::string>;
 
 Cells cells_of(const ComparisonRow& row, Metric metric) {
   std::string name = cell_text(row.setting.name);
@@ -140,20 +139,15 @@ std::string markdown_table(const Comparison& comparison) {
       {"setting", comparison.metric == Metric::kAccuracy ? "test accuracy, %" : "test perplexity", "± normal",
        "± Student", "sent per worker", "million floats", "time"}};
   for (const ComparisonRow& row : comparison.rows) lines.push_back(cells_of(row, comparison.metric));
-  std::vector<int> widths(lines[0].size(), 3);
-  for (const Cells& line : lines)
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], columns_of(line[i]));
+  align(lines, 3);
 
   std::string text;
   for (const Cells& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::string space(static_cast<std::size_t>(widths[i] - columns_of(line[i])), ' ');
-      text += "| " + (i == 0 ? line[i] + space : space + line[i]) + " ";
-    }
+    for (const std::string& cell : line) text += "| " + cell + " ";
     text += "|\n";
     if (&line != &lines.front()) continue;
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-      const std::string dashes(static_cast<std::size_t>(widths[i]), '-');
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string dashes(static_cast<std::size_t>(columns_of(line[i])), '-');
       text += i == 0 ? "| " + dashes + " " : "| " + dashes + ":";
     }
     text += "|\n";

@@ -4,7 +4,7 @@
 
 #include "accordion/exchange/forecast.h"
 #include "accordion/models/shapes.h"
-#include "accordion/train/plan.h"
+#include "accordion/train/data_options.h"
 #include "accordion/train/replay.h"
 
 namespace accordion {
@@ -19,9 +19,7 @@ class Outlook {
         trials_(tensors.size(), std::vector<Trial>(static_cast<std::size_t>(levels))),
         squares_(tensors.size(), 0.0),
         rate_(learning_rate(options, 0)) {
-    std::vector<std::string> names;
-    for (const TensorInfo& tensor : tensors) names.push_back(tensor.name);
-    controller_ = run_controller(options, names, levels);
+    controller_ = run_controller(options, names_of(tensors), levels);
     now_ = controller_->first();
   }
 
@@ -31,19 +29,18 @@ class Outlook {
   bool may_have(std::size_t layer, int level) const {
     const int calm = now_.levels[layer];
     if (level == calm) return true;
+    if (heedless()) return false;
     if (who_ == "accordion" || who_ == "joint") return level == 0;
     if (who_ == "auto") return calm != 0;
     // One level milder at a time, and the first window is only what others are compared with.
     if (who_ == "adaqs") return level >= calm - std::max(0, window_ - 1);
     if (who_ == "lgreco") return errors_seen_;
-    return false;
+    return true;
   }
 
   // Samples in a step of all ranks, 0 for the run's own: how large the batch can be by now, and how small.
   std::int64_t largest_batch() const { return now_.batch; }
-  std::int64_t smallest_batch() const {
-    return who_ == "accordion" || who_ == "joint" ? batch_mild_ : now_.batch;
-  }
+  std::int64_t smallest_batch() const { return heedless() ? now_.batch : batch_mild_; }
 
   void end_window(std::int64_t steps, double next_rate) {
     // Unchanged from step to step: a window's sum grows with its steps.
@@ -61,6 +58,12 @@ class Outlook {
   }
 
  private:
+  // Whether it decides without a look at gradients.
+  bool heedless() const {
+    constexpr std::string_view kHeedless[] = {"static", "schedule", "smith", "rethink", "replay"};
+    return std::find(std::begin(kHeedless), std::end(kHeedless), who_) != std::end(kHeedless);
+  }
+
   std::string who_;
   std::int64_t batch_mild_;
   // No level loses anything, and no step differs from another: the strongest level will do.
@@ -102,19 +105,7 @@ StepsInEpoch planned_steps(const TrainOptions& options, const DatasetFacts& data
   if (options.samples > static_cast<std::int64_t>(data.train_samples))
     throw UsageError("train: samples=" + std::to_string(options.samples) + ", expected at most " +
                      std::to_string(data.train_samples) + ", the training samples of " + options.data);
-  const std::size_t samples =
-      options.samples > 0 ? static_cast<std::size_t>(options.samples) : data.train_samples;
-  const bool text = std::holds_alternative<TextShape>(data.input);
-  return [=, batch = options.batch, bptt = options.bptt,
-          drop_last = options.drop_last](std::int64_t global_batch) {
-    const std::size_t streams = static_cast<std::size_t>(batch) * static_cast<std::size_t>(workers);
-    const auto accumulate = static_cast<int>(static_cast<std::size_t>(global_batch) / streams);
-    // The last token of a text is only a target.
-    const EpochPlan plan =
-        text ? plan_text((samples - 1) / streams, batch, bptt, accumulate, workers, drop_last)
-             : plan_epoch(samples, batch, accumulate, 0, workers, drop_last);
-    return static_cast<std::int64_t>(plan.steps.size());
-  };
+  return [=](std::int64_t global_batch) { return steps_in_epoch(options, data, workers, global_batch); };
 }
 
 RunForecast forecast_run(const TrainOptions& options, const std::vector<TensorInfo>& tensors, int workers,

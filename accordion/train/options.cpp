@@ -50,17 +50,6 @@ void check_batches(const TrainOptions& options, int workers) {
   check("batch-strong", options.control.batch_strong);
 }
 
-void check_data(const TrainOptions& options, const InputShape& input) {
-  if (std::holds_alternative<ImageShape>(input)) return;
-  const auto refuse = [](const std::string& option) {
-    throw UsageError("train: " + option + " is for images, but the data set holds none");
-  };
-  if (options.crop_padding > 0) refuse("crop-padding=" + std::to_string(options.crop_padding));
-  if (options.flip) refuse("flip=true");
-  if (options.rotate > 0) refuse("rotate=" + number_text(options.rotate));
-  if (options.diagnose == "hessian") refuse("diagnose=hessian");
-}
-
 std::vector<std::string> train_warnings(const TrainOptions& options) {
   std::vector<std::string> warnings;
   // A tenth of a percent of SGD's usual 0.1 is what signSGD's authors use; this leaves room to explore.

@@ -8,7 +8,6 @@
 
 #include "accordion/adapt/control.h"
 #include "accordion/base/options.h"
-#include "accordion/data/input_shape.h"
 
 namespace accordion {
 
@@ -94,9 +93,6 @@ void check_train_options(const TrainOptions& options);
 
 // The same for what depends on the number of workers.
 void check_batches(const TrainOptions& options, int workers);
-
-// The same for what depends on the kind of data.
-void check_data(const TrainOptions& options, const InputShape& input);
 
 // What is likely a mistake and yet allowed, in whole sentences.
 std::vector<std::string> train_warnings(const TrainOptions& options);

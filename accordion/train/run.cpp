@@ -13,7 +13,7 @@
 #include "accordion/exchange/agreement.h"
 #include "accordion/launch/settings.h"
 #include "accordion/log/write_file.h"
-#include "accordion/models/zoo.h"
+#include "accordion/train/data_options.h"
 #include "accordion/train/replay.h"
 #include "accordion/train/summary.h"
 #include "accordion/train/trainer.h"
@@ -160,8 +160,7 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
   check_batches(options, setup.meeting.size);
   torch::set_num_threads(setup.threads);
   const Dataset data = load(options, setup);
-  check_data(options, input_shape(data));
-  check_model(options.model, input_shape(data));
+  check_data(options, {input_shape(data), sizes(data).train, sizes(data).test}, setup.meeting.size);
   Group group(setup.meeting);
   require_same_run(group.control(), options, data);
 

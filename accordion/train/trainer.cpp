@@ -24,12 +24,6 @@ std::shared_ptr<Network> seeded_model(const TrainOptions& options, const InputSh
   return model;
 }
 
-std::vector<std::string> names_of(const std::vector<TensorInfo>& tensors) {
-  std::vector<std::string> names;
-  for (const TensorInfo& tensor : tensors) names.push_back(tensor.name);
-  return names;
-}
-
 // A twentieth of the training samples, the same in every epoch.
 std::vector<std::uint32_t> diagnosed_samples(const Images& images, const TrainOptions& options) {
   std::vector<std::uint32_t> samples = EpochOrder(images.size(), static_cast<std::size_t>(options.samples),
@@ -95,9 +89,6 @@ void Trainer::queue_epoch(int epoch) {
   global_batch_ = steering_.batch() ? steering_.batch() : unit * options_.accumulate;
   batch_reason_ = steering_.batch_reason();
   steps_ = feed_->queue(epoch, static_cast<int>(global_batch_ / unit));
-  if (steps_.empty())
-    throw UsageError("train: drop-last leaves nothing of an epoch, expected at least one batch of " +
-                     std::to_string(global_batch_));
 }
 
 std::int64_t Trainer::epoch_samples() const {
@@ -122,6 +113,8 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
     set_learning_rate(*optimizer_, rate(epoch, s));
     const double loss = run_step(step);
     const bool skips = options_.non_finite == "skip";
+    // What a model carries on from such a batch would spoil the rest of the epoch.
+    if (!std::isfinite(loss)) ddp_.module().forget();
     if (std::isfinite(loss) || !skips) loss_sum += loss * static_cast<double>(step.local_samples);
     if (agree_to_stop(stop_requested(), std::isfinite(loss) || skips, epoch, s)) return std::nullopt;
     steering_.end_step(schedule_rate(epoch, s + 1), last_epoch && s + 1 == steps);

@@ -1,0 +1,19 @@
+// What the options of a run ask of its data.
+#pragma once
+
+#include <cstdint>
+
+#include "accordion/data/dataset.h"
+#include "accordion/train/options.h"
+
+namespace accordion {
+
+// The steps of an epoch with so many samples (of text: streams' windows) in a step of all workers.
+std::int64_t steps_in_epoch(const TrainOptions& options, const DatasetFacts& data, int workers,
+                            std::int64_t global_batch);
+
+// Throws UsageError for a model or options that are for another kind of data, and for so little data that an
+// epoch would have no step.
+void check_data(const TrainOptions& options, const DatasetFacts& data, int workers);
+
+}  // namespace accordion
