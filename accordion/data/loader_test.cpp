@@ -123,17 +123,19 @@ TEST(BatchLoader, CanEndAtAnyTime) {
 }
 
 TEST(BatchLoader, CountsTheSecondsItWaits) {
-  const Images large = random_images(1, 500, 500, 8, 1);
-  BatchLoader loader(large, kMean, kDeviation,
-                     {.augmentation = {.pad = 0, .flip = false, .rotate_degrees = 90}});
-  loader.queue(0, in_order(8), batch_shares(8, 1, 0, 1));
+  // So large that making one takes longer than a busy machine keeps this thread from asking for it.
+  const Images large = random_images(1, 2000, 2000, 4, 1);
+  BatchLoader loader(
+      large, kMean, kDeviation,
+      {.augmentation = {.pad = 0, .flip = false, .rotate_degrees = 90}, .seed = 0, .ahead = 1});
+  loader.queue(0, in_order(4), batch_shares(4, 1, 0, 1));
   loader.next();
   EXPECT_GT(loader.first_wait_seconds(), 0);
   EXPECT_EQ(loader.wait_seconds(), 0);
   while (loader.next()) {
   }
   EXPECT_GT(loader.wait_seconds(), 0);
-  loader.queue(1, in_order(8), batch_shares(8, 8, 0, 1));
+  loader.queue(1, in_order(4), batch_shares(4, 4, 0, 1));
   loader.next();
   EXPECT_EQ(loader.wait_seconds(), 0);
 }
