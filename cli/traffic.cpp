@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "accordion/base/names.h"
 #include "accordion/data/dataset.h"
 #include "accordion/log/progress_text.h"
 #include "accordion/models/describe.h"
@@ -46,12 +47,16 @@ struct Row {
   RunForecast forecast;
 };
 
-// Models of which there are no weights to train.
+// Models of which there are no weights to train. Throws UsageError for one that nobody knows.
 bool known_by_shapes_only(const std::string& model) {
-  const auto has = [&](const std::vector<std::string>& names) {
-    return std::find(names.begin(), names.end(), model.substr(0, model.find(':'))) != names.end();
-  };
-  return has(shape_names()) && !has(model_names());
+  const std::string name = model.substr(0, model.find(':'));
+  const std::vector<std::string> zoo = model_names();
+  std::vector<std::string> all = zoo;
+  for (const std::string& shapes : shape_names())
+    if (std::find(zoo.begin(), zoo.end(), shapes) == zoo.end()) all.push_back(shapes);
+  const auto found = std::find(all.begin(), all.end(), name);
+  if (found == all.end()) throw UsageError(unknown_name("model", name, all));
+  return found - all.begin() >= static_cast<std::ptrdiff_t>(zoo.size());
 }
 
 TrainOptions checked(const TrainOptions& given, int workers, std::int64_t steps) {

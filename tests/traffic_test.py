@@ -206,6 +206,8 @@ class Command(TrafficTest):
                 (["--codec", "topkk"], 'did you mean "topk"?'),
                 (["--model", "resnet81"], 'did you mean "resnet18"?'),
                 (["--model", "resnet50"], "expected --steps"),
+                (["--model", "bert-bas"], 'did you mean "bert-base"?'),
+                (["--test-samples", "10001"], "test-samples=10001, expected at most 10000"),
                 (["--data", "fashion"], 'unknown data "fashion"'),
                 (["--steps", "-1"], "expected at least 1"),
                 (["--steps", "0"], "steps=0, expected at least 1"),

@@ -1,5 +1,6 @@
 #include "accordion/train/data_options.h"
 
+#include "accordion/data/vocabulary.h"
 #include "accordion/models/zoo.h"
 #include "accordion/train/plan.h"
 
@@ -33,10 +34,9 @@ void check_images(const TrainOptions& options) {
 
 void check_text(const TrainOptions& options, const DatasetFacts& data, int workers) {
   check_window(options.model, options.bptt);
-  // Two words of every vocabulary stand for no word.
-  if (options.vocabulary > 0 && options.vocabulary < 3)
+  if (options.vocabulary > 0 && static_cast<std::size_t>(options.vocabulary) < kFewestWords)
     throw UsageError("train: vocabulary=" + std::to_string(options.vocabulary) +
-                     ", expected 0 for all words, or at least 3");
+                     ", expected 0 for all words, or at least " + std::to_string(kFewestWords));
   if (options.test_samples == 1)
     throw UsageError("train: test-samples=1, expected at least 2: a token is predicted from the one before");
   const std::size_t tokens = used_samples(options, data);
@@ -70,6 +70,17 @@ std::int64_t steps_in_epoch(const TrainOptions& options, const DatasetFacts& dat
                                          accumulate, workers, options.drop_last)
                              : plan_epoch(samples, options.batch, accumulate, 0, workers, options.drop_last);
   return static_cast<std::int64_t>(plan.steps.size());
+}
+
+void check_samples(const TrainOptions& options, const DatasetFacts& data) {
+  const auto require = [&](const std::string& option, std::int64_t samples, std::size_t there,
+                           const char* what) {
+    if (samples > static_cast<std::int64_t>(there))
+      throw UsageError("train: " + option + "=" + std::to_string(samples) + ", expected at most " +
+                       std::to_string(there) + ", the " + what + " samples of " + options.data);
+  };
+  require("samples", options.samples, data.train_samples, "training");
+  require("test-samples", options.test_samples, data.test_samples, "test");
 }
 
 void check_data(const TrainOptions& options, const DatasetFacts& data, int workers) {

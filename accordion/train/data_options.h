@@ -12,6 +12,9 @@ namespace accordion {
 std::int64_t steps_in_epoch(const TrainOptions& options, const DatasetFacts& data, int workers,
                             std::int64_t global_batch);
 
+// Throws UsageError for more samples than there are.
+void check_samples(const TrainOptions& options, const DatasetFacts& data);
+
 // Throws UsageError for a model or options that are for another kind of data, and for so little data that an
 // epoch would have no step.
 void check_data(const TrainOptions& options, const DatasetFacts& data, int workers);

@@ -102,9 +102,7 @@ void add_epoch(const Tally& tally, std::int64_t steps, int workers, RunForecast:
 }  // namespace
 
 StepsInEpoch planned_steps(const TrainOptions& options, const DatasetFacts& data, int workers) {
-  if (options.samples > static_cast<std::int64_t>(data.train_samples))
-    throw UsageError("train: samples=" + std::to_string(options.samples) + ", expected at most " +
-                     std::to_string(data.train_samples) + ", the training samples of " + options.data);
+  check_samples(options, data);
   return [=](std::int64_t global_batch) { return steps_in_epoch(options, data, workers, global_batch); };
 }
 

@@ -42,19 +42,12 @@ Json config_json(const TrainOptions& options, const RunSetup& setup) {
           {"options", to_json(options)}};
 }
 
-struct Sizes {
-  std::size_t train, test;
-};
-
-Sizes sizes(const Dataset& data) {
-  return std::visit([](const auto& set) { return Sizes{set.train.size(), set.test.size()}; }, data.contents);
-}
-
-void require_samples(const std::string& option, std::int64_t samples, std::size_t there,
-                     const std::string& what) {
-  if (samples > static_cast<std::int64_t>(there))
-    throw UsageError("train: " + option + "=" + std::to_string(samples) + ", expected at most " +
-                     std::to_string(there) + ", the " + what);
+DatasetFacts facts_of(const Dataset& data) {
+  return std::visit(
+      [&](const auto& set) {
+        return DatasetFacts{input_shape(data), set.train.size(), set.test.size()};
+      },
+      data.contents);
 }
 
 void keep_first(std::size_t count, Images& images) {
@@ -74,8 +67,7 @@ void keep_first(std::size_t count, Table& table) {
 
 Dataset load(const TrainOptions& options, const RunSetup& setup) {
   Dataset data = load_dataset(options.data, setup.data_dir, setup.data_root);
-  require_samples("samples", options.samples, sizes(data).train, "training samples of " + data.name);
-  require_samples("test-samples", options.test_samples, sizes(data).test, "test samples of " + data.name);
+  check_samples(options, facts_of(data));
   const auto tested = static_cast<std::size_t>(options.test_samples);
   if (tested > 0) std::visit([&](auto& set) { keep_first(tested, set.test); }, data.contents);
   if (auto* text = std::get_if<TextSet>(&data.contents); text && options.vocabulary > 0)
@@ -98,9 +90,10 @@ std::string lines_of(const Json& json) {
 }
 
 void require_same_run(Communicator& control, const TrainOptions& options, const Dataset& data) {
+  const DatasetFacts known = facts_of(data);
   std::ostringstream facts;
-  facts << "data set = " << data.name << "\ntraining samples = " << sizes(data).train
-        << "\ntest samples = " << sizes(data).test << "\nfingerprint = " << std::hex << fingerprint(data)
+  facts << "data set = " << data.name << "\ntraining samples = " << known.train_samples
+        << "\ntest samples = " << known.test_samples << "\nfingerprint = " << std::hex << fingerprint(data)
         << "\n";
   const Claim claims[] = {{"version", std::string("accordion ") + kVersion + ", torch " + TORCH_VERSION},
                           {"configuration", lines_of(to_json(options))},
@@ -160,7 +153,7 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
   check_batches(options, setup.meeting.size);
   torch::set_num_threads(setup.threads);
   const Dataset data = load(options, setup);
-  check_data(options, {input_shape(data), sizes(data).train, sizes(data).test}, setup.meeting.size);
+  check_data(options, facts_of(data), setup.meeting.size);
   Group group(setup.meeting);
   require_same_run(group.control(), options, data);
 
