@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "accordion/exchange/layer.h"
+#include "accordion/compress/codecs.h"
 #include "bench/gradients.h"
 
 namespace accordion::bench {

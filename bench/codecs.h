@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "accordion/exchange/layer.h"
+#include "accordion/compress/codecs.h"
 #include "bench/gradients.h"
 
 namespace accordion::bench {

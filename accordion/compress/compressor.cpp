@@ -4,16 +4,6 @@
 
 namespace accordion {
 
-std::size_t Shape::count() const {
-  std::size_t n = 1;
-  for (std::int64_t dim : dims) n *= static_cast<std::size_t>(dim);
-  return n;
-}
-
-std::size_t Shape::rows() const {
-  return dims.empty() ? 1 : static_cast<std::size_t>(dims[0]);
-}
-
 namespace {
 
 RandomKey key(const Context& context, std::string_view purpose, std::uint64_t rank) {

@@ -18,17 +18,9 @@
 #include <vector>
 
 #include "accordion/base/random.h"
+#include "accordion/compress/tensor.h"
 
 namespace accordion {
-
-// The matrix view of a layer: dimension 0 against all others.
-struct Shape {
-  std::vector<std::int64_t> dims;
-
-  std::size_t count() const;
-  std::size_t rows() const;
-  std::size_t columns() const { return rows() == 0 ? 0 : count() / rows(); }
-};
 
 // Which step of which layer on which rank.
 struct Context {

@@ -7,19 +7,9 @@
 
 #include "accordion/compress/codecs.h"
 #include "accordion/compress/compressor.h"
+#include "accordion/compress/tensor.h"
 
 namespace accordion {
-
-struct TensorInfo {
-  std::string name;
-  Shape shape;
-};
-
-inline std::vector<std::string> names_of(const std::vector<TensorInfo>& tensors) {
-  std::vector<std::string> names;
-  for (const TensorInfo& tensor : tensors) names.push_back(tensor.name);
-  return names;
-}
 
 class Layer {
  public:

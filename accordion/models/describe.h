@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "accordion/compress/tensor.h"
 #include "accordion/data/input_shape.h"
-#include "accordion/exchange/layer.h"
 
 namespace accordion {
 

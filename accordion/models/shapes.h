@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "accordion/exchange/layer.h"
+#include "accordion/compress/tensor.h"
 
 namespace accordion {
 

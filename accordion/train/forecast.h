@@ -9,8 +9,8 @@
 #include <functional>
 #include <vector>
 
+#include "accordion/compress/tensor.h"
 #include "accordion/data/dataset.h"
-#include "accordion/exchange/layer.h"
 #include "accordion/exchange/traffic.h"
 #include "accordion/train/options.h"
 
