@@ -36,7 +36,7 @@ void run_ddp_worker(const Rendezvous& meeting, const WorkerOptions& options) {
   using Clock = std::chrono::steady_clock;
   torch::set_num_threads(options.threads);
   torch::manual_seed(1);
-  Group group(meeting);
+  Group group = c10d_group(meeting);
   DistributedDataParallel<Network> ddp(
       make_model(options.model, ImageShape{options.channels, options.size, options.size, options.classes}),
       group, {.gradient_as_bucket_view = true});

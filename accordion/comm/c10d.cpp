@@ -4,6 +4,7 @@
 
 #include <cassert>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -96,6 +97,19 @@ void C10dCommunicator::fail(bool sends, int peer, std::size_t bytes) const {
   throw Error("rank " + std::to_string(rank_) + (sends ? ": sending " : ": receiving ") +
               std::to_string(bytes) + " bytes " + (sends ? "to" : "from") + " rank " + std::to_string(peer) +
               ": " + reason_of_current_exception());
+}
+
+Group c10d_group(c10::intrusive_ptr<c10d::ProcessGroup> gradients,
+                 c10::intrusive_ptr<c10d::ProcessGroup> control) {
+  auto second = std::make_shared<C10dCommunicator>(control);
+  auto first = gradients == control ? second : std::make_shared<C10dCommunicator>(std::move(gradients));
+  return {std::move(first), std::move(second)};
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> control_process_group(Group& group) {
+  const auto* communicator = dynamic_cast<const C10dCommunicator*>(&group.control());
+  if (!communicator) throw UsageError("this group does not stand on a process group of torch's");
+  return communicator->process_group();
 }
 
 }  // namespace accordion

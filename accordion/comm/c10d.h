@@ -3,14 +3,12 @@
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "accordion/comm/communicator.h"
-#include "accordion/comm/rendezvous.h"
+#include "accordion/comm/group.h"
 
 namespace accordion {
 
@@ -26,6 +24,8 @@ class C10dCommunicator final : public Communicator {
   void all_to_all(std::span<const std::span<const std::byte>> send,
                   std::span<const std::span<std::byte>> receive) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
+
+  const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const { return group_; }
 
  private:
   struct Transfer {
@@ -48,28 +48,11 @@ class C10dCommunicator final : public Communicator {
   std::vector<at::Tensor> view_;
 };
 
-// The two communicators of a rank. Gradients and control may be used at the same time, each by one thread.
-class Group {
- public:
-  // Meets the others and connects to them over Gloo. Collective; returns on all ranks or on none, and throws
-  // an Error that names who or what was missing when the time is up.
-  explicit Group(const Rendezvous& meeting);
+// Over groups that exist. If both are the same one, they share a communicator.
+Group c10d_group(c10::intrusive_ptr<c10d::ProcessGroup> gradients,
+                 c10::intrusive_ptr<c10d::ProcessGroup> control);
 
-  // Over groups that exist. If both are the same one, they share a communicator: then the caller sees to it
-  // that only one thread at a time uses either.
-  Group(c10::intrusive_ptr<c10d::ProcessGroup> gradients, c10::intrusive_ptr<c10d::ProcessGroup> control);
-
-  int rank() const { return gradients_->rank(); }
-  int size() const { return gradients_->size(); }
-  Communicator& gradients() { return *gradients_; }
-  Communicator& control() { return *control_; }
-  const c10::intrusive_ptr<c10d::ProcessGroup>& control_group() const { return control_group_; }
-
- private:
-  // Rank 0 may serve the others from it as long as they live.
-  c10::intrusive_ptr<c10d::Store> store_;
-  c10::intrusive_ptr<c10d::ProcessGroup> control_group_;
-  std::shared_ptr<Communicator> gradients_, control_;
-};
+// What carries the group's control traffic. Throws UsageError unless that is a process group.
+c10::intrusive_ptr<c10d::ProcessGroup> control_process_group(Group& group);
 
 }  // namespace accordion

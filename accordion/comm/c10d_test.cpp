@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "accordion/base/error.h"
+#include "accordion/comm/c10d_group.h"
 #include "accordion/comm/communicator_contract.h"
 
 namespace accordion {
@@ -76,7 +77,7 @@ std::vector<std::string> run_groups(int ranks, const std::function<void(Group&)>
   std::vector<std::function<void()>> bodies;
   for (int r = 0; r < ranks; ++r)
     bodies.push_back([=] {
-      Group group(local(r, ranks, port, timeout));
+      Group group = c10d_group(local(r, ranks, port, timeout));
       body(group);
     });
   return run_all(bodies);
@@ -113,7 +114,7 @@ TEST(Group, GradientsAndControlWorkAtTheSameTime) {
 
 TEST(Group, StandsOnGroupsThatExist) {
   expect_no_errors(run_groups(2, [](Group& first) {
-    Group second(first.control_group(), first.control_group());
+    Group second = c10d_group(control_process_group(first), control_process_group(first));
     EXPECT_EQ(&second.gradients(), &second.control());
     EXPECT_EQ(second.rank(), first.rank());
     contract::sum_adds_in_rank_order(second.gradients());
@@ -127,7 +128,7 @@ TEST(Group, UsesTheInterfaceItIsGiven) {
     bodies.push_back([=] {
       Rendezvous meeting = local(r, 2, port);
       meeting.interface = "lo";
-      Group group(meeting);
+      Group group = c10d_group(meeting);
       contract::broadcast_comes_from_every_root(group.gradients());
     });
   expect_no_errors(run_all(bodies));
@@ -136,8 +137,8 @@ TEST(Group, UsesTheInterfaceItIsGiven) {
 TEST(Group, SaysWhoDidNotCome) {
   const int port = free_port();
   const auto start = Clock::now();
-  const auto errors = run_all({[&] { Group(local(0, 4, port, milliseconds(1000))); },
-                               [&] { Group(local(1, 4, port, milliseconds(1000))); }});
+  const auto errors = run_all({[&] { c10d_group(local(0, 4, port, milliseconds(1000))); },
+                               [&] { c10d_group(local(1, 4, port, milliseconds(1000))); }});
   EXPECT_LT(Clock::now() - start, milliseconds(3000));
   EXPECT_EQ(errors[0], "rank 0: waited 1 s for 4 ranks at 127.0.0.1:" + std::to_string(port) +
                            "; ranks 2, 3 did not come");
@@ -147,7 +148,7 @@ TEST(Group, SaysWhoDidNotCome) {
 
 TEST(Group, SaysThatTheStoreDidNotCome) {
   const int port = free_port();
-  const auto errors = run_all({[&] { Group(local(1, 2, port, milliseconds(1000))); }});
+  const auto errors = run_all({[&] { c10d_group(local(1, 2, port, milliseconds(1000))); }});
   EXPECT_EQ(
       errors[0],
       "rank 1: waited 1 s for 127.0.0.1:" + std::to_string(port) +
@@ -159,7 +160,7 @@ TEST(Group, SaysThatTheStoreDoesNotAnswer) {
   HeldPort mute;
   mute.listen();
   const auto start = Clock::now();
-  const auto errors = run_all({[&] { Group(local(1, 2, mute.number, milliseconds(1000))); }});
+  const auto errors = run_all({[&] { c10d_group(local(1, 2, mute.number, milliseconds(1000))); }});
   EXPECT_LT(Clock::now() - start, milliseconds(4000));
   EXPECT_TRUE(errors[0].starts_with("rank 1: the store at 127.0.0.1:" + std::to_string(mute.number) + ": "))
       << errors[0];
@@ -168,7 +169,7 @@ TEST(Group, SaysThatTheStoreDoesNotAnswer) {
 TEST(Group, SaysThatThePortIsTaken) {
   HeldPort other;
   other.listen();
-  EXPECT_EQ(run_all({[&] { Group(local(0, 2, other.number, milliseconds(1000))); }})[0],
+  EXPECT_EQ(run_all({[&] { c10d_group(local(0, 2, other.number, milliseconds(1000))); }})[0],
             "rank 0: port " + std::to_string(other.number) +
                 " on 127.0.0.1 is taken; choose another with MASTER_PORT or --port");
 }
@@ -177,7 +178,7 @@ TEST(Group, SaysThatTheHostDoesNotExist) {
   for (int rank : {0, 1}) {
     Rendezvous meeting = local(rank, 2, free_port(), milliseconds(1000));
     meeting.address = "nowhere.invalid";
-    const std::string error = run_all({[&] { Group group(meeting); }})[0];
+    const std::string error = run_all({[&] { Group group = c10d_group(meeting); }})[0];
     EXPECT_TRUE(
         contains(error, "rank " + std::to_string(rank) + ": cannot find the host \"nowhere.invalid\""))
         << error;
@@ -186,24 +187,24 @@ TEST(Group, SaysThatTheHostDoesNotExist) {
 
 TEST(Group, SaysThatTwoProcessesHaveOneRank) {
   const int port = free_port();
-  const auto errors = run_all({[&] { Group(local(0, 3, port, milliseconds(1000))); },
-                               [&] { Group(local(1, 3, port, milliseconds(1000))); },
-                               [&] { Group(local(1, 3, port, milliseconds(1000))); }});
+  const auto errors = run_all({[&] { c10d_group(local(0, 3, port, milliseconds(1000))); },
+                               [&] { c10d_group(local(1, 3, port, milliseconds(1000))); },
+                               [&] { c10d_group(local(1, 3, port, milliseconds(1000))); }});
   EXPECT_TRUE(contains(errors[1] + errors[2], "rank 1: another process is rank 1 "))
       << errors[1] << errors[2];
 }
 
 TEST(Group, SaysThatRanksCountDifferently) {
   const int port = free_port();
-  const auto errors = run_all({[&] { Group(local(0, 2, port, milliseconds(1000))); },
-                               [&] { Group(local(1, 3, port, milliseconds(1000))); }});
+  const auto errors = run_all({[&] { c10d_group(local(0, 2, port, milliseconds(1000))); },
+                               [&] { c10d_group(local(1, 3, port, milliseconds(1000))); }});
   EXPECT_EQ(errors[0], "rank 0: was started as one of 2 ranks, but rank 1 as one of 3");
 }
 
 TEST(Group, RefusesWhatCannotBe) {
   auto refusal = [](Rendezvous meeting) {
     try {
-      Group group(meeting);
+      Group group = c10d_group(meeting);
       return std::string();
     } catch (const UsageError& error) {
       return std::string(error.what());

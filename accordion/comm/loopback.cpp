@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -94,6 +95,26 @@ class Loopback final : public Communicator {
   int rank_;
 };
 
+// One thread a member, each of which leaves as soon as its body has ended.
+template <class Members>
+void run_threads(Members members, const auto& body) {
+  std::mutex mutex;
+  std::exception_ptr first;
+  std::vector<std::thread> threads;
+  for (auto& member : members)
+    threads.emplace_back([&] {
+      try {
+        body(member);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (!first) first = std::current_exception();
+      }
+      member.reset();
+    });
+  for (std::thread& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<Communicator>> make_loopback(int ranks) {
@@ -104,22 +125,15 @@ std::vector<std::unique_ptr<Communicator>> make_loopback(int ranks) {
 }
 
 void run_loopback(int ranks, const std::function<void(Communicator&)>& body) {
-  auto group = make_loopback(ranks);
-  std::mutex mutex;
-  std::exception_ptr first;
-  std::vector<std::thread> threads;
-  for (auto& communicator : group)
-    threads.emplace_back([&] {
-      try {
-        body(*communicator);
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        if (!first) first = std::current_exception();
-      }
-      communicator.reset();
-    });
-  for (std::thread& thread : threads) thread.join();
-  if (first) std::rethrow_exception(first);
+  run_threads(make_loopback(ranks), [&](auto& communicator) { body(*communicator); });
+}
+
+void run_loopback_groups(int ranks, const std::function<void(Group&)>& body) {
+  auto gradients = make_loopback(ranks), control = make_loopback(ranks);
+  std::vector<std::optional<Group>> groups;
+  for (std::size_t r = 0; r < gradients.size(); ++r)
+    groups.emplace_back(Group(std::move(gradients[r]), std::move(control[r])));
+  run_threads(std::move(groups), [&](auto& group) { body(*group); });
 }
 
 }  // namespace accordion

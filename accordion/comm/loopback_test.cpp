@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <string>
+#include <thread>
 
 #include "accordion/base/error.h"
 #include "accordion/comm/communicator_contract.h"
@@ -47,6 +48,16 @@ TEST(Loopback, ARankThatThrowsReleasesTheOthers) {
     EXPECT_STREQ(error.what(), "rank 2: out of luck");
   }
   EXPECT_EQ(released, 3);
+}
+
+TEST(Loopback, GradientsAndControlWorkAtTheSameTime) {
+  run_loopback_groups(3, [](Group& group) {
+    EXPECT_EQ(group.size(), 3);
+    EXPECT_EQ(group.control().rank(), group.rank());
+    std::thread gradients([&] { contract::calls_keep_their_order(group.gradients()); });
+    contract::calls_keep_their_order(group.control());
+    gradients.join();
+  });
 }
 
 TEST(Loopback, ABrokenGroupStaysBroken) {

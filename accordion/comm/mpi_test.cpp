@@ -8,6 +8,7 @@
 
 #include "accordion/base/error.h"
 #include "accordion/comm/communicator_contract.h"
+#include "accordion/comm/mpi_group.h"
 
 namespace accordion {
 namespace {
@@ -23,10 +24,10 @@ TEST_P(MpiContract, Holds) {
 INSTANTIATE_TEST_SUITE_P(All, MpiContract, testing::ValuesIn(kContract),
                          [](const testing::TestParamInfo<ContractCase>& info) { return info.param.name; });
 
-TEST(Mpi, TwoCommunicatorsWorkAtTheSameTime) {
-  const auto gradients = session->communicator(), control = session->communicator();
-  std::thread thread([&] { contract::calls_keep_their_order(*gradients); });
-  contract::calls_keep_their_order(*control);
+TEST(Mpi, GradientsAndControlWorkAtTheSameTime) {
+  Group group = mpi_group();
+  std::thread thread([&] { contract::calls_keep_their_order(group.gradients()); });
+  contract::calls_keep_their_order(group.control());
   thread.join();
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "accordion/base/error.h"
+#include "accordion/comm/c10d.h"
 #include "accordion/ddp/hook.h"
 #include "accordion/exchange/agreement.h"
 
@@ -114,7 +115,7 @@ DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions o
   std::reverse(buckets.begin(), buckets.end());
   std::reverse(limits.begin(), limits.end());
   reducer_ = std::make_shared<c10d::Reducer>(
-      parameters_, std::move(buckets), std::move(limits), group.control_group(), sparse,
+      parameters_, std::move(buckets), std::move(limits), control_process_group(group), sparse,
       static_cast<std::int64_t>(options_.bucket_bytes), options_.find_unused_parameters,
       options_.gradient_as_bucket_view, std::move(index_names),
       static_cast<std::int64_t>(options_.first_bucket_bytes));

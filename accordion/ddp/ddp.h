@@ -2,7 +2,7 @@
 // all replicas hold the same gradient, the mean over the samples of all ranks. Buckets of gradients travel
 // while backward goes on.
 //
-//   accordion::Group group(rendezvous);
+//   accordion::Group group = accordion::c10d_group(rendezvous);
 //   accordion::DistributedDataParallel ddp(net, group);          // net: std::shared_ptr<Net> or a
 //   ModuleHolder for (auto& [input, target] : batches) {
 //     optimizer.zero_grad();
@@ -18,7 +18,7 @@
 #include <tuple>
 #include <vector>
 
-#include "accordion/comm/c10d.h"
+#include "accordion/comm/c10d_group.h"
 #include "accordion/ddp/communication_thread.h"
 
 namespace c10d {

@@ -22,7 +22,8 @@ inline void run_ranks(int ranks, const std::function<void(Group&)>& body) {
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        Group group({.rank = rank, .size = ranks, .port = port, .timeout = std::chrono::seconds(20)});
+        Group group =
+            c10d_group({.rank = rank, .size = ranks, .port = port, .timeout = std::chrono::seconds(20)});
         body(group);
       } catch (...) {
         failures[static_cast<std::size_t>(rank)] = std::current_exception();

@@ -262,7 +262,7 @@ std::vector<Tensor> train(const ImageSet& data, bool with_estimates) {
   const int port = free_port();
   std::exception_ptr failures[2];
   const auto body = [&](int rank) {
-    Group group({.rank = rank, .size = 2, .port = port, .timeout = std::chrono::seconds(20)});
+    Group group = c10d_group({.rank = rank, .size = 2, .port = port, .timeout = std::chrono::seconds(20)});
     const auto model = models[static_cast<std::size_t>(rank)];
     DistributedDataParallel<Network> ddp(model, group,
                                          {.bucket_bytes = 512,

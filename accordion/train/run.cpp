@@ -154,7 +154,7 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
   torch::set_num_threads(setup.threads);
   const Dataset data = load(options, setup);
   check_data(options, facts_of(data), setup.meeting.size);
-  Group group(setup.meeting);
+  Group group = c10d_group(setup.meeting);
   require_same_run(group.control(), options, data);
 
   setup.on_start();

@@ -5,7 +5,7 @@
 #include <iostream>
 
 int main() {
-  accordion::Group group({.rank = 0, .size = 1, .port = accordion::free_port()});
+  accordion::Group group = accordion::c10d_group({.rank = 0, .size = 1, .port = accordion::free_port()});
   torch::nn::Linear net(4, 2);
   accordion::DistributedDataParallel ddp(net, group);
   ddp.backward(ddp.forward(torch::ones({3, 4})).sum());

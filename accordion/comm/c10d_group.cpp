@@ -1,5 +1,7 @@
 // The rendezvous: everyone writes its name into a store, waits until all names are there, and compares notes;
 // only then does Gloo connect the ranks, which by itself would wait in silence for whoever is missing.
+#include "accordion/comm/c10d_group.h"
+
 #include <algorithm>
 #include <chrono>
 #include <sstream>
@@ -120,7 +122,7 @@ StorePtr Meeting::enter() {
     auto store = c10::make_intrusive<c10d::PrefixStore>(plan_.prefix, tcp);
     // Answered at once by a living store, and the only call with a time limit, which then holds for the later
     // ones.
-    store->set("hello", {});
+    store->set("hello", std::vector<std::uint8_t>());
     store->wait({"hello"}, time_left());
     if (store->add("seat/" + std::to_string(plan_.rank), 1) > 1)
       fail("another process is rank " + std::to_string(plan_.rank) + " of the store at " + where());
@@ -210,26 +212,31 @@ c10::intrusive_ptr<c10d::ProcessGroup> Meeting::connect(
   }
 }
 
-}  // namespace
+// Rank 0 may serve the others from its store as long as they live.
+struct Member {
+  StorePtr store;
+  C10dCommunicator communicator;
+};
 
-Group::Group(const Rendezvous& plan) {
-  Meeting meeting(plan);
-  store_ = meeting.enter();
-  meeting.await_everyone(*store_);
-  const auto device = meeting.device();
-  gradients_ = std::make_shared<C10dCommunicator>(meeting.connect(store_, "gradients", device));
-  control_group_ = meeting.connect(store_, "control", device);
-  control_ = std::make_shared<C10dCommunicator>(control_group_);
-  // Nobody needs the store any more once all have come this far; until then rank 0 must not leave.
-  std::int8_t done = 0;
-  control_->sum(std::span(&done, 1));
+std::shared_ptr<Communicator> member(const StorePtr& store,
+                                     c10::intrusive_ptr<c10d::ProcessGroup> connections) {
+  const auto both = std::make_shared<Member>(store, C10dCommunicator(std::move(connections)));
+  return {both, &both->communicator};
 }
 
-Group::Group(c10::intrusive_ptr<c10d::ProcessGroup> gradients, c10::intrusive_ptr<c10d::ProcessGroup> control)
-    : control_group_(std::move(control)) {
-  control_ = std::make_shared<C10dCommunicator>(control_group_);
-  gradients_ =
-      gradients == control_group_ ? control_ : std::make_shared<C10dCommunicator>(std::move(gradients));
+}  // namespace
+
+Group c10d_group(const Rendezvous& plan) {
+  Meeting meeting(plan);
+  const StorePtr store = meeting.enter();
+  meeting.await_everyone(*store);
+  const auto device = meeting.device();
+  auto gradients = member(store, meeting.connect(store, "gradients", device));
+  auto control = member(store, meeting.connect(store, "control", device));
+  // Nobody needs the store any more once all have come this far; until then rank 0 must not leave.
+  std::int8_t done = 0;
+  control->sum(std::span(&done, 1));
+  return {std::move(gradients), std::move(control)};
 }
 
 }  // namespace accordion
