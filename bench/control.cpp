@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "accordion/adapt/controllers.h"
+#include "accordion/adapt/accordion.h"
 #include "accordion/base/error.h"
 #include "accordion/exchange/watch.h"
 #include "accordion/models/network.h"

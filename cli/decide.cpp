@@ -27,11 +27,11 @@ std::vector<RecordedWindow> read_windows(const DecideArguments& arguments) {
 // What the controller was shown, or would have been.
 class Shown {
  public:
-  Shown(const RecordedWindow& window, double next_lr, const Needs& needs)
+  Shown(const RecordedWindow& window, double next_lr, const Needs& needs, const std::string& who)
       : window_(window), next_lr_(next_lr) {
     for (const LayerRecord& layer : window.layers) {
       norms_.push_back(layer.norm);
-      if (needs.squares && !layer.squares) lacks("squared norms of single steps", "adaqs");
+      if (needs.squares && !layer.squares) lacks("squared norms of single steps", who);
       squares_.push_back(layer.squares.value_or(0));
       const std::size_t tried = layer.level_errors.size();
       any_trial_ = any_trial_ || tried > 0;
@@ -39,7 +39,7 @@ class Shown {
       for (std::size_t i = 0; i < tried; ++i)
         trials.push_back({layer.level_errors[i], i < layer.level_bytes.size() ? layer.level_bytes[i] : 0});
     }
-    if (needs.trials && !any_trial_) lacks("the errors of its levels", "lgreco or auto");
+    if (needs.trials && !any_trial_) lacks("the errors of its levels", who);
   }
 
   Observation observation() const {
@@ -54,7 +54,7 @@ class Shown {
 
  private:
   [[noreturn]] static void lacks(const std::string& what, const std::string& who) {
-    throw UsageError("decide: the controller needs more than norms: " + what +
+    throw UsageError("decide: controller=" + who + " needs more than norms: " + what +
                      ", expected the folder of a run that recorded them (train --controller " + who + ")");
   }
 
@@ -66,11 +66,12 @@ class Shown {
 };
 
 // The decision in force during each window.
-std::vector<Decision> replay(const std::vector<RecordedWindow>& windows, Controller& controller) {
+std::vector<Decision> replay(const std::vector<RecordedWindow>& windows, Controller& controller,
+                             const std::string& who) {
   std::vector<Decision> decisions = {controller.first()};
   for (std::size_t w = 0; w < windows.size(); ++w) {
     const bool last = w + 1 == windows.size();
-    const Shown shown(windows[w], windows[last ? w : w + 1].lr, controller.needs());
+    const Shown shown(windows[w], windows[last ? w : w + 1].lr, controller.needs(), who);
     if (!last) decisions.push_back(controller.decide(shown.observation()));
   }
   return decisions;
@@ -100,7 +101,7 @@ int decide(const DecideArguments& arguments) {
   const bool tried = std::any_of(layers.begin(), layers.end(),
                                  [](const LayerRecord& layer) { return !layer.level_errors.empty(); });
   if (controller->needs().trials && tried) require_levels_of_run(arguments, levels, total_elements(layers));
-  const std::vector<Decision> decisions = replay(windows, *controller);
+  const std::vector<Decision> decisions = replay(windows, *controller, arguments.control.controller);
 
   Json rows = Json::array();
   std::size_t width = 5;
@@ -150,10 +151,20 @@ void take_options_of_run(const CLI::App& verb, DecideArguments& arguments) {
   arguments.control = control;
 }
 
+std::string list_of_controllers() {
+  std::size_t width = 0;
+  for (const std::string& name : controller_names()) width = std::max(width, name.size());
+  std::string text = "Controllers:\n";
+  for (const ControllerKind& kind : controllers())
+    text += "  " + kind.name + std::string(width - kind.name.size() + 2, ' ') + kind.help + "\n";
+  return text;
+}
+
 }  // namespace
 
 Run add_decide(CLI::App& verb) {
   auto arguments = std::make_shared<DecideArguments>();
+  verb.footer(list_of_controllers());
   add_fields(verb, "decide", arguments->control);
   verb.add_option("folder", arguments->folder, "Run folder.");
   verb.add_option("--csv", arguments->csv, "Table with columns epoch,layer,norm,lr instead of a run folder.");

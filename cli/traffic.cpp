@@ -96,11 +96,18 @@ class Models {
   std::map<std::tuple<std::string, std::string, int>, std::vector<TensorInfo>> known_;
 };
 
-// As it was asked for, levels mildest first; or the level that a controller makes itself.
+std::string levels_text(const std::vector<CodecOptions>& levels) {
+  std::string text;
+  for (const CodecOptions& level : levels) text += (text.empty() ? "" : ";") + codec_text(level);
+  return text;
+}
+
+// As it was asked for, levels mildest first; or what a controller makes itself.
 std::string codec_of(const ControlOptions& control, std::size_t parameters) {
   if (!control.levels.empty()) return control.levels;
   if (!control.mild.empty()) return control.mild + ";" + control.strong;
-  if (control.controller == "rethink") return codec_text(control_levels("train", control, parameters)[0]);
+  if (find_controller(control.controller).levels == TakesLevels::kOwn)
+    return levels_text(control_levels("train", control, parameters));
   return control.codec;
 }
 
@@ -213,7 +220,7 @@ Cells cells_of(const Row& row, const Row& first) {
   const RunForecast::Total &least = row.forecast.least, &most = row.forecast.most;
   const std::uint64_t base = first.forecast.most.traffic.paper_floats;
   const std::string who = controller_of(row.options);
-  const std::string codec = row.codec + (who == "static" ? "" : ", " + who);
+  const std::string codec = row.codec + (who == ControlOptions{}.controller ? "" : ", " + who);
   return {
       row.setting.empty() ? codec : row.setting,
       range_text(std::to_string(least.steps), std::to_string(most.steps)),

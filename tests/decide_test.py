@@ -1,10 +1,12 @@
 """Recorded norms through a controller, and a run that follows one."""
 
 import json
+import pathlib
 import unittest
 
 from program import ProgramTest
 
+DOCUMENT = pathlib.Path(__file__).resolve().parent.parent / "docs" / "controllers.md"
 ACCORDION = ["--controller", "accordion", "--mild", "powersgd:approx-rank=4", "--strong", "powersgd:approx-rank=1"]
 
 
@@ -47,6 +49,16 @@ class Decide(ProgramTest):
                                           "--controller", "schedule", "--plan", "mild@0-1,mild@2-3,strong", "--mild", mild,
                                           "--strong", strong, "--quiet", "--json")
                 self.assertEqual(json.loads(out)["status"], "finished")
+
+    def test_help_and_documents_list_every_controller(self):
+        out, _ = self.run_program("decide", "--help")
+        listed = [line.split()[0] for line in out.split("Controllers:\n")[1].splitlines() if line.strip()]
+        self.assertIn("accordion", listed)
+        _, err = self.run_program("decide", "--controller", "nobody", status=2)
+        for name in listed:
+            with self.subTest(name):
+                self.assertIn(f"| `{name}` |", DOCUMENT.read_text())
+                self.assertIn(name, err)
 
     def test_mistakes_are_named(self):
         for arguments, expected in (

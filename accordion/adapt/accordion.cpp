@@ -1,4 +1,4 @@
-#include "accordion/adapt/controllers.h"
+#include "accordion/adapt/accordion.h"
 
 namespace accordion {
 namespace {
@@ -14,6 +14,8 @@ class Accordion final : public Controller {
     detector_.see(seen.window, seen.lr, seen.next_lr, seen.norms);
     return decision();
   }
+
+  bool may_choose(std::size_t, int level) const override { return level == 0; }
 
  private:
   Decision decision() const {
@@ -31,8 +33,30 @@ class Accordion final : public Controller {
 
 }  // namespace
 
+AccordionRule accordion_rule(const ControlOptions& options) {
+  return {.interval = options.interval,
+          .threshold = options.threshold,
+          .min_decay = options.min_decay,
+          .hold = options.hold,
+          .published = options.published(),
+          .unit = options.window_unit()};
+}
+
 std::unique_ptr<Controller> make_accordion(const AccordionRule& rule, std::size_t layers, int levels) {
   return std::make_unique<Accordion>(rule, layers, levels);
+}
+
+ControllerKind accordion_controller() {
+  return {.name = "accordion",
+          .help = "mild, or small batches, in critical regimes; strong, or large ones, elsewhere",
+          .levels = TakesLevels::kBetween,
+          .batch = SetsBatch::kInstead,
+          .make = [](const ControlOptions& options, std::size_t layers, int levels) {
+            const AccordionRule rule = accordion_rule(options);
+            return options.controls_batch()
+                       ? make_accordion_batch(rule, {options.batch_mild, options.batch_strong}, layers)
+                       : make_accordion(rule, layers, levels);
+          }};
 }
 
 }  // namespace accordion

@@ -1,4 +1,4 @@
-#include "accordion/adapt/controllers.h"
+#include "accordion/adapt/accordion.h"
 #include "accordion/adapt/critical.h"
 
 namespace accordion {

@@ -5,7 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "accordion/adapt/controllers.h"
+#include "accordion/adapt/accordion.h"
+#include "accordion/adapt/static.h"
 
 namespace accordion {
 namespace {

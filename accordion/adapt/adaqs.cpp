@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "accordion/adapt/controllers.h"
-#include "accordion/base/options.h"
+#include "accordion/adapt/control.h"
+#include "accordion/adapt/detector.h"
 
 namespace accordion {
 namespace {
 
+// Starts with the strongest level and moves a layer one step milder when the ratio of its mean gradient to
+// the deviation around it has fallen to `threshold` of what it was at the last move. (Guo et al.,
+// "Accelerating distributed deep learning by adaptive gradient quantization", 2020.)
 class AdaQs final : public Controller {
  public:
   AdaQs(double threshold, std::size_t layers, int levels)
@@ -21,7 +24,13 @@ class AdaQs final : public Controller {
   Decision decide(const Observation& seen) override {
     for (std::size_t i = 0; i < reference_.size(); ++i)
       look_at(i, seen.norms[i], seen.squares[i], static_cast<double>(seen.steps));
+    ++windows_;
     return now_;
+  }
+
+  // One level milder at a time, and the first window is only what others are compared with.
+  bool may_choose(std::size_t layer, int level) const override {
+    return level >= now_.levels[layer] - std::max(0, windows_ - 1);
   }
 
  private:
@@ -46,12 +55,18 @@ class AdaQs final : public Controller {
   double threshold_;
   std::vector<double> reference_;  // At the last move; below 0: none yet.
   Decision now_;
+  int windows_ = 0;  // That were seen.
 };
 
 }  // namespace
 
-std::unique_ptr<Controller> make_adaqs(double threshold, std::size_t layers, int levels) {
-  return std::make_unique<AdaQs>(threshold, layers, levels);
+ControllerKind adaqs_controller() {
+  return {.name = "adaqs",
+          .help = "strong at first, milder each time mean over deviation falls to a threshold",
+          .levels = TakesLevels::kLadder,
+          .make = [](const ControlOptions& options, std::size_t layers, int levels) {
+            return std::make_unique<AdaQs>(options.threshold, layers, levels);
+          }};
 }
 
 }  // namespace accordion

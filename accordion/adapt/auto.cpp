@@ -1,10 +1,12 @@
 #include <cmath>
 
-#include "accordion/adapt/controllers.h"
+#include "accordion/adapt/accordion.h"
 
 namespace accordion {
 namespace {
 
+// Accordion that finds its own strong level: outside critical regimes a layer takes the strongest level whose
+// relative error, of the gradient summed over the last window watched, is within the tolerance.
 class Auto final : public Controller {
  public:
   Auto(const AccordionRule& rule, double tolerance, std::size_t layers)
@@ -20,6 +22,9 @@ class Auto final : public Controller {
         affordable_[i] = strongest(seen.trials[i], seen.norms[i]);
     return decision();
   }
+
+  // What is critical although nothing changes is critical whatever happens.
+  bool may_choose(std::size_t layer, int) const override { return !detector_.verdicts()[layer].critical; }
 
  private:
   struct Affordable {
@@ -57,8 +62,13 @@ class Auto final : public Controller {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_auto(const AccordionRule& rule, double tolerance, std::size_t layers) {
-  return std::make_unique<Auto>(rule, tolerance, layers);
+ControllerKind auto_controller() {
+  return {.name = "auto",
+          .help = "Accordion that finds its strong level: the strongest within a tolerance",
+          .levels = TakesLevels::kFamily,
+          .make = [](const ControlOptions& options, std::size_t layers, int) {
+            return std::make_unique<Auto>(accordion_rule(options), options.tolerance, layers);
+          }};
 }
 
 }  // namespace accordion

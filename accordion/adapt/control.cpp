@@ -1,24 +1,26 @@
 #include "accordion/adapt/control.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "accordion/adapt/ladder.h"
 
 namespace accordion {
 namespace {
 
-// How a controller's levels are named.
-enum class Takes { kCodec, kPair, kLadder, kFamily, kNothing };
+TakesLevels takes(const ControllerKind& kind, const ControlOptions& options) {
+  return kind.batch == SetsBatch::kInstead && options.controls_batch() ? TakesLevels::kOne : kind.levels;
+}
 
-Takes takes(const ControlOptions& options) {
-  const std::string& name = options.controller;
-  if (name == "static" || name == "smith") return Takes::kCodec;
-  if (name == "rethink") return Takes::kNothing;
-  if (name == "auto") return Takes::kFamily;
-  if (name == "adaqs" || name == "lgreco") return Takes::kLadder;
-  // Accordion with a batch size to control leaves the codec alone.
-  if (name == "accordion" && options.controls_batch()) return Takes::kCodec;
-  return Takes::kPair;
+// "a, b or c": the controllers that are like that.
+template <class Like>
+std::string names_of(Like like) {
+  std::vector<std::string> names;
+  for (const ControllerKind& kind : controllers())
+    if (like(kind)) names.push_back(kind.name);
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+  return text;
 }
 
 std::vector<CodecOptions> parse_levels(std::string_view text) {
@@ -31,20 +33,17 @@ std::vector<CodecOptions> parse_levels(std::string_view text) {
   return levels;
 }
 
-void check_batch(const std::string& verb, const ControlOptions& options) {
-  const bool can =
-      options.controller == "accordion" || options.controller == "joint" || options.controller == "smith";
-  const bool must = can && options.controller != "accordion";
+void check_batch(const std::string& verb, const ControllerKind& kind, const ControlOptions& options) {
   if (options.batch_mild == 0 && options.batch_strong == 0) {
-    if (must)
-      throw UsageError(verb + ": controller=" + options.controller + " expects batch-mild and batch-strong");
+    if (kind.batch == SetsBatch::kAlways)
+      throw UsageError(verb + ": controller=" + kind.name + " expects batch-mild and batch-strong");
     return;
   }
   const std::string both = verb + ": batch-mild=" + std::to_string(options.batch_mild) +
                            ", batch-strong=" + std::to_string(options.batch_strong);
-  if (!can)
-    throw UsageError(both + " beside controller=" + options.controller +
-                     ", expected accordion, joint or smith");
+  if (kind.batch == SetsBatch::kNever)
+    throw UsageError(both + " beside controller=" + kind.name + ", expected " +
+                     names_of([](const ControllerKind& other) { return other.batch != SetsBatch::kNever; }));
   if (options.batch_mild < 1 || options.batch_strong < options.batch_mild)
     throw UsageError(both + ", expected both, the strong one at least the mild one");
   if (options.window > 0)
@@ -52,31 +51,40 @@ void check_batch(const std::string& verb, const ControlOptions& options) {
                      ", expected window=0: a batch size holds for whole epochs");
 }
 
-void check_named_levels(const std::string& verb, const ControlOptions& options) {
-  const std::string who = verb + ": controller=" + options.controller;
+// Where batches are set instead of levels: who sets both.
+std::string for_both(const ControllerKind& kind) {
+  if (kind.batch != SetsBatch::kInstead) return "";
+  return ", or controller=" + names_of([](const ControllerKind& other) {
+           return other.batch == SetsBatch::kAlways && other.levels != TakesLevels::kOne;
+         }) +
+         " for both";
+}
+
+void check_named_levels(const std::string& verb, const ControllerKind& kind, const ControlOptions& options) {
+  const std::string who = verb + ": controller=" + kind.name;
   const bool pair = !options.mild.empty() || !options.strong.empty(), list = !options.levels.empty();
   const bool codec = options.codec != "none";
   if (options.mild.empty() != options.strong.empty() || (pair && list))
     throw UsageError(who + " expects mild and strong, two codec settings, or levels=A;B;C");
-  switch (takes(options)) {
-    case Takes::kCodec:
+  switch (takes(kind, options)) {
+    case TakesLevels::kOne:
       if (pair || list)
         throw UsageError(who + (options.controls_batch() ? " with batch-mild" : "") +
                          " has one codec, expected codec instead of mild, strong and levels" +
-                         (options.controller == "accordion" ? ", or controller=joint for both" : ""));
+                         for_both(kind));
       break;
-    case Takes::kNothing:
+    case TakesLevels::kOwn:
       if (pair || list || codec)
-        throw UsageError(who + " makes its own level, threshold:lambda=...; expected density only");
+        throw UsageError(who + " makes its own levels, expected neither codec nor mild, strong and levels");
       break;
-    case Takes::kPair:
-    case Takes::kLadder:
+    case TakesLevels::kBetween:
+    case TakesLevels::kLadder:
       if (!pair && !list) throw UsageError(who + " expects mild and strong, two codec settings");
       if (codec)
-        throw UsageError(verb + ": codec=" + options.codec + " beside controller=" + options.controller +
+        throw UsageError(verb + ": codec=" + options.codec + " beside controller=" + kind.name +
                          ", expected mild and strong only");
       break;
-    case Takes::kFamily:
+    case TakesLevels::kFamily:
       if ((pair || list) == codec)
         throw UsageError(who + " expects a codec to choose settings of, or mild and strong, or levels=A;B;C");
       break;
@@ -85,19 +93,19 @@ void check_named_levels(const std::string& verb, const ControlOptions& options) 
 
 std::vector<CodecOptions> named_levels(std::string_view owner, const ControlOptions& options,
                                        std::size_t parameters) {
-  const Takes what = takes(options);
-  if (what == Takes::kCodec) return {parse_codec(options.codec)};
-  if (what == Takes::kNothing) {
+  const ControllerKind kind = find_controller(options.controller);
+  const TakesLevels what = takes(kind, options);
+  if (what == TakesLevels::kOne) return {parse_codec(options.codec)};
+  if (what == TakesLevels::kOwn) {
     if (parameters == 0)
-      throw UsageError(std::string(owner) + ": controller=" + options.controller +
+      throw UsageError(std::string(owner) + ": controller=" + kind.name +
                        " depends on the number of parameters, expected a run folder that records it");
-    const double sent = options.density * static_cast<double>(parameters);
-    return {ThresholdOptions{.lambda = 1 / (2 * std::sqrt(sent))}};
+    return kind.own_levels(options, parameters);
   }
   if (!options.levels.empty()) return parse_levels(options.levels);
   if (options.mild.empty()) return make_ladder(owner, parse_codec(options.codec));
   const CodecOptions mild = parse_codec(options.mild), strong = parse_codec(options.strong);
-  if (what == Takes::kPair) return {mild, strong};
+  if (what == TakesLevels::kBetween) return {mild, strong};
   return make_ladder(owner, mild, strong);
 }
 
@@ -105,16 +113,14 @@ std::vector<CodecOptions> named_levels(std::string_view owner, const ControlOpti
 
 void check_control(std::string_view owner, const ControlOptions& options) {
   check(owner, options);
-  check_batch(std::string(owner), options);
-  check_named_levels(std::string(owner), options);
+  const ControllerKind kind = find_controller(options.controller);
+  check_batch(std::string(owner), kind, options);
+  check_named_levels(std::string(owner), kind, options);
   const auto levels = static_cast<int>(control_levels(owner, options, kAnyModel).size());
-  if (options.controller == "schedule") parse_plan(options.plan, levels);
-  if ((options.controller == "lgreco" || options.controller == "auto") && options.norms == "aggregated")
-    throw UsageError(std::string(owner) + ": norms=aggregated beside controller=" + options.controller +
+  const auto controller = kind.make(options, kAnyModel, levels);
+  if (controller->needs().trials && options.norms == "aggregated")
+    throw UsageError(std::string(owner) + ": norms=aggregated beside controller=" + kind.name +
                      ", expected local: what a level loses cannot be seen in what it let through");
-  if (options.controller == "lgreco" && options.uniform >= levels)
-    throw UsageError(std::string(owner) + ": uniform=" + std::to_string(options.uniform) +
-                     ", expected a level from 0 to " + std::to_string(levels - 1));
 }
 
 std::vector<CodecOptions> control_levels(std::string_view owner, const ControlOptions& options,
@@ -127,32 +133,7 @@ std::vector<CodecOptions> control_levels(std::string_view owner, const ControlOp
 }
 
 std::unique_ptr<Controller> make_controller(const ControlOptions& options, std::size_t layers, int levels) {
-  const std::string unit = options.window > 0 ? "window" : "epoch";
-  const AccordionRule rule{.interval = options.interval,
-                           .threshold = options.threshold,
-                           .min_decay = options.min_decay,
-                           .hold = options.hold,
-                           .published = options.published(),
-                           .unit = unit};
-  const BatchRange batch{options.batch_mild, options.batch_strong};
-  const std::string& name = options.controller;
-  if (name == "accordion")
-    return options.controls_batch() ? make_accordion_batch(rule, batch, layers)
-                                    : make_accordion(rule, layers, levels);
-  if (name == "joint") return make_joint(rule, batch, layers, levels);
-  if (name == "auto") return make_auto(rule, options.tolerance, layers);
-  if (name == "adaqs") return make_adaqs(options.threshold, layers, levels);
-  if (name == "lgreco")
-    return make_lgreco(
-        {.uniform = options.uniform < 0 ? levels / 2 : options.uniform, .resolution = options.resolution},
-        layers);
-  if (name == "smith") return make_smith(batch, layers);
-  if (name == "schedule") {
-    Schedule schedule = parse_plan(options.plan, levels);
-    schedule.unit = unit;
-    return make_schedule(schedule, layers);
-  }
-  return make_static(layers);
+  return find_controller(options.controller).make(options, layers, levels);
 }
 
 }  // namespace accordion

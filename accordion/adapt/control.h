@@ -32,10 +32,9 @@ struct ControlOptions {
 
   void fields(auto&& field) {
     field("codec", codec, "How gradients travel: name:option=value,...");
-    field(
-        "controller", controller,
-        "Who chooses each layer's level or the batch size: one codec throughout, Accordion, or another.",
-        one_of({"static", "accordion", "joint", "auto", "schedule", "adaqs", "lgreco", "rethink", "smith"}));
+    field("controller", controller,
+          "Who chooses each layer's level or the batch size: one codec throughout, Accordion, or another.",
+          one_of(controller_names()));
     field("mild", mild, "The controller's mild codec setting, for critical regimes.");
     field("strong", strong, "The controller's strong codec setting, for all other times.");
     field("levels", levels, "More than two codec settings, mildest first: A;B;C.");
@@ -45,8 +44,7 @@ struct ControlOptions {
           at_least(0));
     field("window", window,
           "Steps that a controller watches before each decision, which counts a decay from the window after "
-          "it; 0 for "
-          "whole epochs.",
+          "it; 0 for whole epochs.",
           at_least(0));
     field("interval", interval, "Accordion: epochs, or windows, between detections.", at_least(1));
     field("threshold", threshold, "Relative change of a layer's gradient norm that is critical.",
@@ -73,13 +71,13 @@ struct ControlOptions {
           one_of({"power", "svd"}));
     field("parity", parity,
           "`paper` for the published code's behaviour to the letter, where it differs: decays two epochs "
-          "after their "
-          "milestone among it.",
+          "after their milestone among it.",
           one_of({"none", "paper"}));
   }
 
   bool published() const { return parity == "paper"; }
   bool controls_batch() const { return batch_mild > 0; }
+  std::string window_unit() const { return window > 0 ? "window" : "epoch"; }
   LowRankError low_rank() const {
     return low_rank_error == "svd" ? LowRankError::kSingularValues : LowRankError::kPowerSteps;
   }
@@ -95,9 +93,7 @@ void check_control(std::string_view owner, const ControlOptions& options);
 std::vector<CodecOptions> control_levels(std::string_view owner, const ControlOptions& options,
                                          std::size_t parameters);
 
+// Throws UsageError for a controller that nobody knows.
 std::unique_ptr<Controller> make_controller(const ControlOptions& options, std::size_t layers, int levels);
-
-// "mild@0-20,strong", "critical", "inverse".
-Schedule parse_plan(std::string_view text, int levels);
 
 }  // namespace accordion

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "accordion/adapt/schedule.h"
+
 namespace accordion {
 namespace {
 
 std::vector<int> levels_of(const std::string& plan, int epochs) {
-  const auto controller = make_schedule(parse_plan(plan, 2), 1);
+  const auto controller = make_controller({.controller = "schedule", .plan = plan}, 1, 2);
   std::vector<int> levels = {controller->first().levels[0]};
   for (int e = 0; e + 1 < epochs; ++e) levels.push_back(controller->decide({e, 1, 1, {}}).levels[0]);
   return levels;
@@ -49,6 +51,7 @@ TEST(ControlOptions, RefuseWhatContradicts) {
       EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
     }
   };
+  refuses({.controller = "acordion", .mild = "none", .strong = "topk"}, "did you mean \"accordion\"?");
   refuses({.mild = "topk", .strong = "topk"}, "has one codec, expected codec instead of mild");
   refuses({.mild = "topk"}, "expects mild and strong");
   refuses({.controller = "accordion", .mild = "topk"}, "expects mild and strong");
@@ -65,7 +68,7 @@ TEST(ControlOptions, RefuseWhatContradicts) {
           "expected levels=A;B;C");
   refuses({.controller = "auto"}, "expects a codec to choose settings of");
   refuses({.codec = "fp16", .controller = "auto"}, "expected levels=A;B;C");
-  refuses({.codec = "fp16", .controller = "rethink"}, "expected density only");
+  refuses({.codec = "fp16", .controller = "rethink"}, "makes its own levels");
   refuses({.controller = "smith"}, "expects batch-mild and batch-strong");
   refuses({.controller = "smith", .batch_mild = 64, .batch_strong = 32},
           "the strong one at least the mild one");

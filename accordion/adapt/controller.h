@@ -40,9 +40,11 @@ inline Decision uniform_decision(std::size_t layers, int level, const std::strin
   return {std::vector<int>(layers, level), std::vector<std::string>(layers, reason)};
 }
 
-// What a controller must be shown beside norms.
+// What a controller looks at, beside learning rates.
 struct Needs {
-  bool squares = false, trials = false;
+  bool norms = true, squares = false, trials = false;
+
+  bool gradients() const { return norms || squares || trials; }
 };
 
 class Controller {
@@ -56,6 +58,11 @@ class Controller {
 
   // Called once for each window, in order.
   virtual Decision decide(const Observation& seen) = 0;
+
+  // For bounds of what a run will send. Shown gradients that never change, and levels that lose nothing, so far:
+  // whether other gradients might have given the layer this level in place of the one decided on for the next
+  // window. Asked only of a controller that looks at gradients.
+  virtual bool may_choose(std::size_t /*layer*/, int /*level*/) const { return true; }
 };
 
 }  // namespace accordion

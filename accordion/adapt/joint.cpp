@@ -1,8 +1,9 @@
-#include "accordion/adapt/controllers.h"
+#include "accordion/adapt/accordion.h"
 
 namespace accordion {
 namespace {
 
+// Levels and batch size at once, each by its rule. Norms are per step here: a larger batch sums fewer.
 class Joint final : public Controller {
  public:
   Joint(std::unique_ptr<Controller> levels, std::unique_ptr<Controller> batch)
@@ -18,6 +19,8 @@ class Joint final : public Controller {
     return both(levels_->decide(per_step), batch_->decide(seen));
   }
 
+  bool may_choose(std::size_t layer, int level) const override { return levels_->may_choose(layer, level); }
+
  private:
   static Decision both(Decision levels, Decision batch) {
     levels.batch = batch.batch;
@@ -30,10 +33,17 @@ class Joint final : public Controller {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_joint(const AccordionRule& rule, const BatchRange& batch, std::size_t layers,
-                                       int levels) {
-  return std::make_unique<Joint>(make_accordion(rule, layers, levels),
-                                 make_accordion_batch(rule, batch, layers));
+ControllerKind joint_controller() {
+  return {.name = "joint",
+          .help = "Accordion for levels and batch sizes at once",
+          .levels = TakesLevels::kBetween,
+          .batch = SetsBatch::kAlways,
+          .make = [](const ControlOptions& options, std::size_t layers, int levels) {
+            const AccordionRule rule = accordion_rule(options);
+            return std::make_unique<Joint>(
+                make_accordion(rule, layers, levels),
+                make_accordion_batch(rule, {options.batch_mild, options.batch_strong}, layers));
+          }};
 }
 
 }  // namespace accordion

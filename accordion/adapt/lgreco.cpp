@@ -1,9 +1,11 @@
+#include "accordion/adapt/lgreco.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "accordion/adapt/controllers.h"
-#include "accordion/base/options.h"
+#include "accordion/adapt/control.h"
+#include "accordion/adapt/detector.h"
 
 namespace accordion {
 namespace {
@@ -30,6 +32,7 @@ class Lgreco final : public Controller {
 
   Decision decide(const Observation& seen) override {
     if (seen.next_lr > seen.lr) return now_;  // Warm-up: what is seen now is soon out of date.
+    warm_ = true;
     const std::vector<int> levels = cheapest_levels(seen.trials, rule_);
     if (levels.empty()) return now_;
     const double sent =
@@ -43,9 +46,12 @@ class Lgreco final : public Controller {
     return now_;
   }
 
+  bool may_choose(std::size_t, int) const override { return warm_; }
+
  private:
   LgrecoRule rule_;
   Decision now_;
+  bool warm_ = false;  // Errors have been looked at.
   std::vector<int> uniform_;
 };
 
@@ -91,8 +97,17 @@ std::vector<int> cheapest_levels(std::span<const std::vector<Trial>> trials, con
   return levels;
 }
 
-std::unique_ptr<Controller> make_lgreco(const LgrecoRule& rule, std::size_t layers) {
-  return std::make_unique<Lgreco>(rule, layers);
+ControllerKind lgreco_controller() {
+  return {.name = "lgreco",
+          .help = "the cheapest mixture with no more squared error than one level for all",
+          .levels = TakesLevels::kLadder,
+          .make = [](const ControlOptions& options, std::size_t layers, int levels) {
+            if (options.uniform >= levels)
+              throw UsageError("uniform=" + std::to_string(options.uniform) +
+                               ", expected a level from 0 to " + std::to_string(levels - 1));
+            const int uniform = options.uniform < 0 ? levels / 2 : options.uniform;
+            return std::make_unique<Lgreco>(LgrecoRule{uniform, options.resolution}, layers);
+          }};
 }
 
 }  // namespace accordion

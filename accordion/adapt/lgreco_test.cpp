@@ -1,3 +1,5 @@
+#include "accordion/adapt/lgreco.h"
+
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -5,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "accordion/adapt/controllers.h"
+#include "accordion/adapt/control.h"
 
 namespace accordion {
 namespace {
@@ -103,7 +105,7 @@ TEST(Lgreco, LeavesDenseLayersAndImpossibleLevelsAlone) {
 }
 
 TEST(Lgreco, WaitsForTheEndOfWarmUpAndKeepsWhatItHasWithoutGradients) {
-  const auto controller = make_lgreco({.uniform = 1}, 2);
+  const auto controller = make_controller({.controller = "lgreco", .uniform = 1}, 2, 3);
   const Trials trials = {{{0, 100}, {10, 90}, {11, 10}}, {{0, 100}, {20, 95}, {200, 10}}};
   const Trials zero = {{{0, 100}, {0, 50}, {0, 10}}, {{0, 100}, {0, 50}, {0, 10}}};
   EXPECT_EQ(controller->first().levels, (std::vector{1, 1}));

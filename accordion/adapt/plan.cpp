@@ -1,6 +1,7 @@
 #include <charconv>
 
-#include "accordion/adapt/control.h"
+#include "accordion/adapt/schedule.h"
+#include "accordion/base/error.h"
 
 namespace accordion {
 namespace {

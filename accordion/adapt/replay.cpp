@@ -1,4 +1,6 @@
-#include "accordion/adapt/controllers.h"
+#include "accordion/adapt/replay.h"
+
+#include <algorithm>
 
 namespace accordion {
 namespace {
@@ -6,6 +8,8 @@ namespace {
 class Replay final : public Controller {
  public:
   explicit Replay(std::vector<Decision> decisions) : decisions_(std::move(decisions)) {}
+
+  Needs needs() const override { return {.norms = false}; }
 
   Decision first() override { return decisions_.front(); }
   Decision decide(const Observation& seen) override {

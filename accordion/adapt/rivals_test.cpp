@@ -4,7 +4,8 @@
 
 #include <cmath>
 
-#include "accordion/adapt/controllers.h"
+#include "accordion/adapt/accordion.h"
+#include "accordion/adapt/replay.h"
 
 namespace accordion {
 namespace {
@@ -85,7 +86,7 @@ RC_GTEST_PROP(AccordionBatchProperties, IsMonotone, ()) {
 
 TEST(Joint, ControlsBothEachByItsRule) {
   const AccordionRule rule{.interval = 10};
-  const auto joint = make_joint(rule, {512, 4096}, 2, 2);
+  const auto joint = make_controller({.controller = "joint", .batch_mild = 512, .batch_strong = 4096}, 2, 2);
   const auto levels = make_accordion(rule, 2, 2);
   const auto batch = make_accordion_batch(rule, {512, 4096}, 2);
   EXPECT_EQ(joint->first().batch, 512);
@@ -107,7 +108,8 @@ TEST(Joint, ControlsBothEachByItsRule) {
 }
 
 std::vector<std::int64_t> smith_batches(const Rates& rates, BatchRange range) {
-  const auto controller = make_smith(range, 1);
+  const auto controller =
+      make_controller({.controller = "smith", .batch_mild = range.mild, .batch_strong = range.strong}, 1, 1);
   return batches(*controller, constant(rates.size()), rates, std::vector<std::int64_t>(rates.size(), 1));
 }
 
@@ -153,7 +155,7 @@ TEST(Smith, WarmUpLeavesTheBatchAlone) {
 
 // A layer's levels under AdaQS, given mean over deviation in each window. Four steps a window.
 std::vector<int> adaqs_levels(const Rates& ratios, int levels, double threshold = 0.5) {
-  const auto controller = make_adaqs(threshold, 1, levels);
+  const auto controller = make_controller({.controller = "adaqs", .threshold = threshold}, 1, levels);
   std::vector<int> result = {controller->first().levels[0]};
   for (std::size_t w = 0; w < ratios.size(); ++w) {
     // mean = ratio, variance = 1
@@ -175,7 +177,7 @@ TEST(AdaQs, StartsStrongAndMovesOneLevelForEveryHalving) {
 }
 
 TEST(AdaQs, WithoutSpreadNothingChanges) {
-  const auto controller = make_adaqs(0.5, 1, 2);
+  const auto controller = make_controller({.controller = "adaqs"}, 1, 2);
   const double norm = 4, squares = 4;  // Four equal gradients.
   for (int w = 0; w < 3; ++w)
     EXPECT_EQ(controller->decide({.window = w, .norms = {&norm, 1}, .steps = 4, .squares = {&squares, 1}})
@@ -184,8 +186,12 @@ TEST(AdaQs, WithoutSpreadNothingChanges) {
 }
 
 TEST(AdaQs, AsksForSquares) {
-  EXPECT_TRUE(make_adaqs(0.5, 1, 2)->needs().squares);
+  EXPECT_TRUE(make_controller({.controller = "adaqs"}, 1, 2)->needs().squares);
   EXPECT_FALSE(make_accordion({}, 1, 2)->needs().squares);
+}
+
+std::unique_ptr<Controller> make_auto(double tolerance) {
+  return make_controller({.controller = "auto", .interval = 1, .tolerance = tolerance}, 1, 3);
 }
 
 // Three levels that lose 0, 20 and 60 percent of the norm.
@@ -196,7 +202,7 @@ Decision auto_decision(Controller& controller, int window, double norm) {
 
 TEST(Auto, TakesTheStrongestLevelWithinTheTolerance) {
   const auto level = [](double tolerance) {
-    const auto controller = make_auto({.interval = 1}, tolerance, 1);
+    const auto controller = make_auto(tolerance);
     EXPECT_TRUE(controller->needs().trials);
     EXPECT_EQ(controller->first().levels[0], 0);
     EXPECT_EQ(auto_decision(*controller, 0, 1).levels[0], 0) << "nothing to compare the first norm with";
@@ -209,7 +215,7 @@ TEST(Auto, TakesTheStrongestLevelWithinTheTolerance) {
 }
 
 TEST(Auto, IsMildInCriticalRegimes) {
-  const auto controller = make_auto({.interval = 1}, 0.7, 1);
+  const auto controller = make_auto(0.7);
   auto_decision(*controller, 0, 1);
   EXPECT_EQ(auto_decision(*controller, 1, 0.4).levels[0], 0);
   EXPECT_EQ(auto_decision(*controller, 2, 0.4).levels[0], 2);
@@ -218,7 +224,7 @@ TEST(Auto, IsMildInCriticalRegimes) {
 }
 
 TEST(Auto, IsMildWhereNoErrorCanBeMeasured) {
-  const auto controller = make_auto({.interval = 1}, 0.7, 1);
+  const auto controller = make_auto(0.7);
   const std::vector<Trial> trials[] = {{{0, 100}, {std::nan(""), 10}}};
   const double norm = 1;
   for (int window = 0; window < 3; ++window)

@@ -1,16 +1,20 @@
 #include <algorithm>
 #include <cmath>
 
-#include "accordion/adapt/controllers.h"
-#include "accordion/base/options.h"
+#include "accordion/adapt/accordion.h"
 
 namespace accordion {
 namespace {
 
+// Where the schedule divides the learning rate, the batch grows by that factor instead, up to batch.strong.
+// The rate follows the batch, so that rate over batch is the schedule's. (Smith et al., "Don't decay the
+// learning rate, increase the batch size", 2018.)
 class Smith final : public Controller {
  public:
   Smith(const BatchRange& batch, std::size_t layers)
       : range_(batch), wanted_(static_cast<double>(batch.mild)), batch_(batch.mild), layers_(layers) {}
+
+  Needs needs() const override { return {.norms = false}; }
 
   Decision first() override { return decision(); }
 
@@ -56,8 +60,14 @@ class Smith final : public Controller {
 
 }  // namespace
 
-std::unique_ptr<Controller> make_smith(const BatchRange& batch, std::size_t layers) {
-  return std::make_unique<Smith>(batch, layers);
+ControllerKind smith_controller() {
+  return {.name = "smith",
+          .help = "the batch grows where the schedule divides the learning rate",
+          .levels = TakesLevels::kOne,
+          .batch = SetsBatch::kAlways,
+          .make = [](const ControlOptions& options, std::size_t layers, int) {
+            return std::make_unique<Smith>(BatchRange{options.batch_mild, options.batch_strong}, layers);
+          }};
 }
 
 }  // namespace accordion

@@ -14,8 +14,7 @@ namespace {
 class Outlook {
  public:
   Outlook(const TrainOptions& options, const std::vector<TensorInfo>& tensors, int levels)
-      : who_(options.replay.empty() ? options.control.controller : "replay"),
-        batch_mild_(options.control.batch_mild),
+      : batch_mild_(options.control.batch_mild),
         trials_(tensors.size(), std::vector<Trial>(static_cast<std::size_t>(levels))),
         squares_(tensors.size(), 0.0),
         rate_(learning_rate(options, 0)) {
@@ -27,20 +26,12 @@ class Outlook {
 
   // Whether the layer may have this level in the window.
   bool may_have(std::size_t layer, int level) const {
-    const int calm = now_.levels[layer];
-    if (level == calm) return true;
-    if (heedless()) return false;
-    if (who_ == "accordion" || who_ == "joint") return level == 0;
-    if (who_ == "auto") return calm != 0;
-    // One level milder at a time, and the first window is only what others are compared with.
-    if (who_ == "adaqs") return level >= calm - std::max(0, window_ - 1);
-    if (who_ == "lgreco") return errors_seen_;
-    return true;
+    return level == now_.levels[layer] || (heeds_gradients() && controller_->may_choose(layer, level));
   }
 
   // Samples in a step of all ranks, 0 for the run's own: how large the batch can be by now, and how small.
   std::int64_t largest_batch() const { return now_.batch; }
-  std::int64_t smallest_batch() const { return heedless() ? now_.batch : batch_mild_; }
+  std::int64_t smallest_batch() const { return heeds_gradients() ? batch_mild_ : now_.batch; }
 
   void end_window(std::int64_t steps, double next_rate) {
     // Unchanged from step to step: a window's sum grows with its steps.
@@ -52,19 +43,13 @@ class Outlook {
                                 .steps = steps,
                                 .squares = squares_,
                                 .trials = trials_});
-    errors_seen_ = errors_seen_ || next_rate <= rate_;  // L-GreCo waits for the end of warm-up.
     rate_ = next_rate;
     ++window_;
   }
 
  private:
-  // Whether it decides without a look at gradients.
-  bool heedless() const {
-    constexpr std::string_view kHeedless[] = {"static", "schedule", "smith", "rethink", "replay"};
-    return std::find(std::begin(kHeedless), std::end(kHeedless), who_) != std::end(kHeedless);
-  }
+  bool heeds_gradients() const { return controller_->needs().gradients(); }
 
-  std::string who_;
   std::int64_t batch_mild_;
   // No level loses anything, and no step differs from another: the strongest level will do.
   std::vector<std::vector<Trial>> trials_;
@@ -73,7 +58,6 @@ class Outlook {
   Decision now_;
   int window_ = 0;
   double rate_;
-  bool errors_seen_ = false;
 };
 
 TallyRange step_range(const StepForecast& forecast, const Outlook& outlook, int epoch, int workers) {

@@ -181,30 +181,39 @@ RunForecast::Total simulate(const TrainOptions& options) {
   return total;
 }
 
+// Of any controller, with the levels and batches that it takes.
+TrainOptions drawn_run() {
+  const ControllerKind kind = *rc::gen::elementOf(controllers());
+  const bool batch =
+      kind.batch == SetsBatch::kAlways || (kind.batch == SetsBatch::kInstead && *rc::gen::arbitrary<bool>());
+  const bool one = kind.levels == TakesLevels::kOne || (batch && kind.batch == SetsBatch::kInstead);
+  return run_of([&](TrainOptions& o) {
+    o.epochs = *rc::gen::inRange(1, 14);
+    o.warmup_epochs = *rc::gen::inRange(0, 4);
+    o.schedule = "step";
+    o.milestones = {*rc::gen::inRange(1, 14)};
+    o.control.controller = kind.name;
+    o.control.interval = *rc::gen::inRange(1, 5);
+    o.control.threshold = *rc::gen::inRange(1, 10) / 10.0;
+    o.control.plan = "1@2-5,mild@6-7,strong";
+    // The last list is not mildest first, which is the user's affair.
+    if (!one && kind.levels != TakesLevels::kOwn)
+      o.control.levels = *rc::gen::element<std::string>(
+          "none;topk:keep=0.25", "powersgd:approx-rank=4;powersgd:approx-rank=2;powersgd:approx-rank=1",
+          "topk:keep=0.01;randomk:keep=0.3;none");
+    if (one) o.control.codec = *rc::gen::element<std::string>("none", "topk:keep=0.25", "fp16");
+    if (!batch) return;
+    o.control.batch_mild = 512;
+    o.control.batch_strong = 2048;
+  });
+}
+
 TEST(RunForecast, BoundsWhateverAControllerMaySee) {
   EXPECT_TRUE(rc::check([] {
-    const auto options = run_of([](TrainOptions& o) {
-      const std::string who =
-          *rc::gen::element<std::string>("accordion", "joint", "auto", "adaqs", "lgreco", "batch");
-      o.epochs = *rc::gen::inRange(1, 14);
-      o.control.interval = *rc::gen::inRange(1, 5);
-      o.control.threshold = *rc::gen::inRange(1, 10) / 10.0;
-      o.control.controller = who == "batch" ? "accordion" : who;
-      o.warmup_epochs = *rc::gen::inRange(0, 4);
-      o.schedule = "step";
-      o.milestones = {*rc::gen::inRange(1, 14)};
-      // The last list is not mildest first, which is the user's affair.
-      if (who != "batch")
-        o.control.levels = *rc::gen::element<std::string>(
-            "none;topk:keep=0.25", "powersgd:approx-rank=4;powersgd:approx-rank=2;powersgd:approx-rank=1",
-            "topk:keep=0.01;randomk:keep=0.3;none");
-      if (who == "batch" || who == "joint") {
-        o.control.batch_mild = 512;
-        o.control.batch_strong = 2048;
-      }
-    });
+    const TrainOptions options = drawn_run();
     const RunForecast run = forecast_run(options, kTensors, kWorkers, steps_with);
     const RunForecast::Total total = simulate(options);
+    RC_TAG(options.control.controller);
     RC_ASSERT(run.least.steps <= total.steps);
     RC_ASSERT(run.most.steps >= total.steps);
     RC_ASSERT(run.least.traffic.paper_floats <= total.traffic.paper_floats);
@@ -214,6 +223,30 @@ TEST(RunForecast, BoundsWhateverAControllerMaySee) {
     RC_ASSERT(run.least.traffic.wire_bytes <= total.traffic.wire_bytes);
     RC_ASSERT(run.most.traffic.wire_bytes >= total.traffic.wire_bytes);
   }));
+}
+
+// It says nothing about what it may choose.
+class Restless final : public Controller {
+ public:
+  explicit Restless(std::size_t layers) : now_(uniform_decision(layers, 1, "")) {}
+  Decision first() override { return now_; }
+  Decision decide(const Observation&) override { return now_; }
+
+ private:
+  Decision now_;
+};
+
+TEST(RunForecast, OfAControllerFromOutsideIsAnyLevelItTakes) {
+  add_controller({.name = "restless", .help = "", .make = [](const ControlOptions&, std::size_t layers, int) {
+                    return std::make_unique<Restless>(layers);
+                  }});
+  const auto options = run_of([](TrainOptions& o) {
+    o.control.controller = "restless";
+    o.control.levels = "none;topk:keep=0.1;topk:keep=0.01";
+  });
+  const RunForecast run = forecast_run(options, kTensors, kWorkers, seven);
+  EXPECT_EQ(run.most.traffic.paper_floats, 12 * 7 * floats_at(options, 0));
+  EXPECT_EQ(run.least.traffic.paper_floats, 12 * 7 * floats_at(options, 2));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "accordion/train/replay.h"
 
+#include "accordion/adapt/replay.h"
 #include "accordion/log/read_run.h"
 #include "accordion/log/windows.h"
 
