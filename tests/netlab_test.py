@@ -1,0 +1,256 @@
+"""tools/netlab: hosts, their links, and that nothing of them stays behind."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from program import environment
+
+NETLAB = str(pathlib.Path(__file__).resolve().parent.parent / "tools" / "netlab")
+NOT_ALLOWED = 77
+
+# Host 0 receives BYTES from host 1, which connects as soon as it can, ROUNDS times, and prints the seconds of each.
+TRANSFER = """
+import os, socket, sys, time
+size, rounds, pause = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+if os.environ["RANK"] == "0":
+    listener = socket.create_server(address)
+    for _ in range(rounds):
+        peer, _ = listener.accept()
+        left, begin = size, None
+        while left:
+            left -= len(peer.recv(min(left, 1 << 20)))
+            begin = begin or time.monotonic()
+        print("seconds", time.monotonic() - begin, flush=True)
+        peer.close()
+elif os.environ["RANK"] == "1":
+    for _ in range(rounds):
+        while True:
+            try:
+                peer = socket.create_connection(address)
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.05)
+        peer.sendall(bytes(size))
+        peer.recv(1)
+        time.sleep(pause)
+"""
+
+
+def setUpModule():
+    check = subprocess.run([NETLAB, "check"], capture_output=True, text=True)
+    if check.returncode == NOT_ALLOWED:
+        print("no network namespaces here: " + check.stderr.strip(), file=sys.stderr)  # CTest looks for this.
+        raise unittest.SkipTest(check.stderr.strip())
+
+
+def spaces():
+    try:
+        return {name for name in os.listdir("/run/netns") if name.startswith("netlab.")}
+    except FileNotFoundError:
+        return set()
+
+
+def interfaces():
+    return set(os.listdir("/sys/class/net"))
+
+
+def process_gone(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+class NetlabTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="netlab-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.before = interfaces()
+
+    def start(self, *arguments):
+        process = subprocess.Popen([NETLAB, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, cwd=self.folder, env=environment())
+        self.addCleanup(process.kill)
+        return process
+
+    def netlab(self, *arguments, status=0, timeout=120):
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=timeout)
+        self.assertEqual(process.returncode, status, out + err)
+        return out, err
+
+    def mine(self, process):
+        return {name for name in spaces() if f".{process.pid}." in name}
+
+    def await_true(self, condition, what, seconds=20):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.05)
+
+    def transfer(self, size, rounds, pause, *arguments):
+        out, _ = self.netlab("run", "--hosts", 2, *arguments, "--", sys.executable, "-c", TRANSFER, size, rounds, pause)
+        return [float(line.split()[2]) for line in out.splitlines() if line.startswith("[0] seconds ")]
+
+
+class Running(NetlabTest):
+    def test_every_rank_knows_its_place(self):
+        script = ("import json, os, socket; print(json.dumps({n: os.environ.get(n) for n in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', "
+                  "'LOCAL_WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'GLOO_SOCKET_IFNAME', 'NETLAB_NAME')} | "
+                  "{'interfaces': sorted(name for _, name in socket.if_nameindex())}))")
+        out, _ = self.netlab("run", "--hosts", 3, "--name", "places", "--port", 4711, "--", sys.executable, "-c", script)
+        places = {}
+        for line in out.splitlines():
+            head, _, text = line.partition(" ")
+            places[head] = json.loads(text)
+        self.assertEqual(sorted(places), ["[0]", "[1]", "[2]"])
+        for rank in range(3):
+            place = places[f"[{rank}]"]
+            self.assertEqual(place["RANK"], str(rank))
+            self.assertEqual((place["WORLD_SIZE"], place["LOCAL_RANK"], place["LOCAL_WORLD_SIZE"]), ("3", "0", "1"))
+            self.assertEqual((place["MASTER_ADDR"], place["MASTER_PORT"]), ("10.77.0.1", "4711"))
+            self.assertEqual((place["GLOO_SOCKET_IFNAME"], place["NETLAB_NAME"]), ("eth0", "places"))
+            self.assertEqual(place["interfaces"], ["eth0", "lo"])
+        self.assertEqual(interfaces(), self.before)
+
+    def test_the_first_failing_rank_gives_the_status_and_ends_the_others(self):
+        begin = time.monotonic()
+        out, _ = self.netlab("run", "--hosts", 3, "--", "sh", "-c", 'echo $RANK; [ $RANK = 1 ] && exit 7; sleep 60', status=7)
+        self.assertLess(time.monotonic() - begin, 20)
+        self.assertIn("[1] 1\n", out)
+
+    def test_a_rank_that_is_killed_counts_as_failed_and_nothing_stays(self):
+        process = self.start("run", "--hosts", 2, "--", "sh", "-c", 'echo pid $$; exec sleep 60')
+        pids = [int(process.stdout.readline().split()[2]) for _ in range(2)]
+        os.kill(pids[0], signal.SIGKILL)
+        out, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 128 + signal.SIGKILL, out + err)
+        self.assertEqual(self.mine(process), set())
+        for pid in pids:
+            self.assertTrue(process_gone(pid))
+
+    def test_output_is_passed_on_as_it_is(self):
+        out, err = self.netlab("run", "--hosts", 1, "--no-prefix", "--", "sh", "-c", "echo out; echo err >&2; printf unfinished")
+        self.assertEqual((out, err), ("out\nunfinished\n", "err\n"))
+
+    def test_two_labs_at_once_do_not_meet(self):
+        first = self.start("run", "--hosts", 2, "--", "sh", "-c", 'echo up; exec sleep 60')
+        first.stdout.readline()
+        out, _ = self.netlab("run", "--hosts", 2, "--", "sh", "-c", 'ip -o -4 address show eth0')
+        self.assertIn("10.77.0.1", out)
+        self.assertEqual(len(self.mine(first)), 3)
+        first.send_signal(signal.SIGTERM)
+        first.communicate(timeout=30)
+        self.assertEqual(first.returncode, 128 + signal.SIGTERM)
+        self.assertEqual(self.mine(first), set())
+
+
+class CleaningUp(NetlabTest):
+    def interrupted(self, number):
+        process = self.start("run", "--hosts", 2, "--rate", "100mbit", "--", "sh", "-c", 'echo pid $$; trap "" TERM INT; sleep 60; sleep 60')
+        pids = [int(process.stdout.readline().split()[2]) for _ in range(2)]
+        self.assertEqual(len(self.mine(process)), 3)
+        self.assertEqual(interfaces(), self.before, "the lab shows in the machine's own network")
+        process.send_signal(number)
+        process.communicate(timeout=40)
+        return process, pids
+
+    def test_after_ctrl_c(self):
+        process, pids = self.interrupted(signal.SIGINT)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT)
+        self.assertEqual(self.mine(process), set())
+        for pid in pids:
+            self.assertTrue(process_gone(pid), "a rank outlived the lab")
+
+    def test_after_netlab_itself_was_killed(self):
+        process, pids = self.interrupted(signal.SIGKILL)
+        for pid in pids:
+            self.await_true(lambda: process_gone(pid), "a rank outlived netlab")
+        self.assertEqual(len(self.mine(process)), 3)
+        self.assertIn("left behind", self.netlab("list")[0])
+        self.assertIn(f"removed lab{process.pid}", self.netlab("clean")[0])
+        self.assertEqual(self.mine(process), set())
+
+    def test_clean_leaves_running_labs_and_names_of_others_alone(self):
+        other = f"unrelated-{os.getpid()}"
+        subprocess.run(["ip", "netns", "add", other], check=True)
+        self.addCleanup(subprocess.run, ["ip", "netns", "delete", other])
+        process = self.start("hold", "--hosts", 2)
+        lab = json.loads(process.stdout.readline())
+        self.assertEqual([host["address"] for host in lab["hosts"]], ["10.77.0.1", "10.77.0.2"])
+        self.netlab("clean")
+        self.assertEqual(len(self.mine(process)), 3)
+        self.assertTrue(os.path.exists(f"/run/netns/{other}"))
+        process.communicate(timeout=30)  # The end of its input ends it.
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(self.mine(process), set())
+
+
+class Refusing(NetlabTest):
+    def test_what_cannot_be(self):
+        for arguments, reason in (
+                (["run", "--name", "a/b", "--", "true"], "name='a/b', expected a letter, then at most 31"),
+                (["run", "--name", "", "--", "true"], "name=''"),
+                (["run", "--name", "x.1.2", "--", "true"], "name='x.1.2'"),
+                (["run", "--hosts", "0", "--", "true"], "hosts=0, expected 1 to 1000"),
+                (["run", "--rate", "fast", "--", "true"], "rate=fast, expected none or a rate such as 100mbit"),
+                (["run", "--rate-at", "5", "--", "true"], "rate-at=5, expected SECONDS=RATE"),
+                (["run"], "no command, expected one after --"),
+                (["rate", "nowhere", "1gbit"], "name=nowhere, expected a lab that is running")):
+            with self.subTest(arguments):
+                self.assertIn("netlab: " + reason, self.netlab(*arguments, status=2)[1])
+
+    def test_a_name_that_is_in_use(self):
+        first = self.start("run", "--hosts", 1, "--name", "taken", "--", "sh", "-c", 'echo up; exec sleep 60')
+        first.stdout.readline()
+        self.assertIn("a lab of that name is running", self.netlab("run", "--name", "taken", "--", "true", status=2)[1])
+        first.terminate()
+        first.communicate(timeout=30)
+
+    def test_where_it_is_not_allowed_it_says_so(self):
+        done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", NETLAB, "run", "--", "true"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, NOT_ALLOWED, done.stderr)
+        self.assertIn("needs root", done.stderr)
+
+
+class Shaping(NetlabTest):
+    SIZE = 5_000_000  # 0.4 s at 100 Mbit/s.
+
+    def ideal(self, bits):
+        # Two buckets of tokens are full at the start.
+        return 8 * (self.SIZE - 2 * 65536) / bits
+
+    def test_a_transfer_takes_what_the_rate_says(self):
+        seconds = min(self.transfer(self.SIZE, 3, 0.3, "--rate", "100mbit"))
+        self.assertGreater(seconds, 0.95 * self.ideal(100e6))
+        self.assertLess(seconds, 1.3 * self.ideal(100e6))
+        self.assertLess(min(self.transfer(self.SIZE, 3, 0, "--rate", "none")), 0.25 * self.ideal(100e6))
+
+    def test_the_rate_changes_while_a_command_runs(self):
+        times = self.transfer(self.SIZE, 6, 1, "--rate", "none", "--rate-at", "2.5=100mbit")
+        self.assertLess(times[0], 0.25 * self.ideal(100e6))
+        self.assertGreater(times[-1], 0.95 * self.ideal(100e6))
+
+    def test_the_rate_changes_from_outside(self):
+        process = self.start("run", "--hosts", 2, "--rate", "100mbit", "--name", "dial", "--", sys.executable, "-c", TRANSFER,
+                             self.SIZE, 3, 0.5)
+        slow = float(process.stdout.readline().split()[2])
+        self.netlab("rate", "dial", "none")
+        rest, _ = process.communicate(timeout=60)
+        fast = float(rest.splitlines()[-1].split()[2])
+        self.assertEqual(process.returncode, 0)
+        self.assertGreater(slow, 0.95 * self.ideal(100e6))
+        self.assertLess(fast, 0.25 * self.ideal(100e6))
+
+
+if __name__ == "__main__":
+    unittest.main()
