@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "accordion/base/error.h"
+#include "accordion/comm/c10d_group.h"
 #include "accordion/ddp/ddp.h"
 #include "accordion/models/network.h"
 #include "accordion/models/zoo.h"
@@ -64,12 +65,12 @@ void run_ddp_worker(const Rendezvous& meeting, const WorkerOptions& options) {
       if (meeting.rank == 0) write_tensors(path, gradients);
       std::cout << "ok " << loss.item<double>() << std::endl;
     } else if (command == "step") {
-      ddp.take_overlap();
+      ddp.engine().take_overlap();
       const auto begin = Clock::now();
       backward();
       optimizer.step();
       const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-      const Overlap overlap = ddp.take_overlap();
+      const Overlap overlap = ddp.engine().take_overlap();
       std::cout << "ok " << seconds << ' ' << overlap.busy_seconds << ' ' << overlap.exposed_seconds
                 << std::endl;
     } else {

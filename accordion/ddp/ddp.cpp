@@ -1,41 +1,32 @@
 #include "accordion/ddp/ddp.h"
 
+#include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
-#include <cmath>
 #include <sstream>
 #include <unordered_set>
 
 #include "accordion/base/error.h"
 #include "accordion/comm/c10d.h"
+#include "accordion/ddp/control_process_group.h"
 #include "accordion/ddp/hook.h"
 #include "accordion/exchange/agreement.h"
 
 namespace accordion {
 namespace {
 
-// Only the rank that decides watches.
-ExchangeOptions on_rank(const DdpOptions& options, int rank) {
-  ExchangeOptions exchange = options.exchange;
-  if (rank != 0) exchange.track = {};
-  exchange.watch_dense = exchange.watch_dense || options.communication.on_non_finite != NonFinite::kPropagate;
-  return exchange;
-}
-
-// Deep gradient compression limits the norm of the whole model's gradient, which only this level sees.
-CommunicationOptions with_clipping(const DdpOptions& options, int ranks) {
-  CommunicationOptions communication = options.communication;
-  for (const CodecOptions& level : options.exchange.levels)
-    if (const auto* dgc = std::get_if<DgcOptions>(&level); dgc && dgc->clip > 0) {
-      const double limit = dgc->clip / std::sqrt(ranks);
-      communication.clip_norm =
-          communication.clip_norm > 0 ? std::min(communication.clip_norm, limit) : limit;
-    }
-  return communication;
+EngineOptions engine_options(const DdpOptions& options) {
+  return {.control = options.control,
+          .communication = options.communication,
+          .learning_rate = options.learning_rate,
+          .seed = options.seed,
+          .routing = options.routing,
+          .threads = options.threads,
+          .record_norms = options.record_norms};
 }
 
 // Everything that the size and order of messages follow from.
-Communicator& require_same_model(Group& group, torch::nn::Module& module, const DdpOptions& options) {
+Group& require_same_model(Group& group, torch::nn::Module& module, const DdpOptions& options) {
   std::ostringstream text;
   for (const auto& item : module.named_parameters())
     text << item.key() << ' ' << item.value().sizes() << ' ' << item.value().scalar_type()
@@ -45,13 +36,10 @@ Communicator& require_same_model(Group& group, torch::nn::Module& module, const 
   std::ostringstream settings;
   settings << "bucket_bytes = " << options.bucket_bytes
            << "\nfirst_bucket_bytes = " << options.first_bucket_bytes
-           << "\nfind_unused_parameters = " << options.find_unused_parameters
-           << "\ndeferred = " << options.communication.deferred
-           << "\nclip_norm = " << options.communication.clip_norm
-           << "\non_non_finite = " << static_cast<int>(options.communication.on_non_finite) << '\n';
+           << "\nfind_unused_parameters = " << options.find_unused_parameters << '\n';
   const Claim claims[] = {{"model", text.str()}, {"DdpOptions", settings.str()}};
   require_agreement(group.control(), claims);
-  return group.gradients();
+  return group;
 }
 
 std::span<std::byte> bytes_of(torch::Tensor& tensor) {
@@ -84,14 +72,14 @@ std::vector<TensorInfo> exchanged_tensors(torch::nn::Module& module) {
   return tensors;
 }
 
-DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions options)
+DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions options,
+                           std::unique_ptr<Controller> controller)
     : module_(module),
-      control_(group.control()),
+      group_(group),
       options_(options),
       // Braces: the ranks agree before one of them may refuse its model alone.
-      exchange_{require_same_model(group, module, options), exchanged_tensors(module),
-                on_rank(options, group.rank())},
-      thread_(exchange_, with_clipping(options, group.size())) {
+      engine_{require_same_model(group, module, options), exchanged_tensors(module), engine_options(options),
+              std::move(controller)} {
   std::unordered_map<size_t, std::string> index_names;
   for (const auto& [name, tensor] : exchanged_parameters(module)) {
     index_names[names_.size()] = name;
@@ -101,12 +89,10 @@ DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions o
   broadcast(module.parameters());
   sync_buffers();
 
-  if (!options_.find_unused_parameters) {
-    got_gradient_.assign(parameters_.size(), false);
-    for (std::size_t i = 0; i < parameters_.size(); ++i)
-      gradient_hooks_.push_back(
-          parameters_[i].register_hook([this, i](const torch::Tensor&) { got_gradient_[i] = true; }));
-  }
+  got_gradient_.assign(parameters_.size(), false);
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    gradient_hooks_.push_back(
+        parameters_[i].register_hook([this, i](const torch::Tensor&) { got_gradient_[i] = true; }));
 
   const std::vector<bool> sparse(parameters_.size(), false);
   auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
@@ -114,30 +100,21 @@ DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions o
   // Backward reaches the last layers first.
   std::reverse(buckets.begin(), buckets.end());
   std::reverse(limits.begin(), limits.end());
-  reducer_ = std::make_shared<c10d::Reducer>(
-      parameters_, std::move(buckets), std::move(limits), control_process_group(group), sparse,
-      static_cast<std::int64_t>(options_.bucket_bytes), options_.find_unused_parameters,
-      options_.gradient_as_bucket_view, std::move(index_names),
-      static_cast<std::int64_t>(options_.first_bucket_bytes));
-  reducer_->register_comm_hook(std::make_unique<BucketHook>(thread_, parameters_));
+  reducer_ = std::make_shared<c10d::Reducer>(parameters_, std::move(buckets), std::move(limits),
+                                             c10::make_intrusive<ControlProcessGroup>(group_.control()),
+                                             sparse, static_cast<std::int64_t>(options_.bucket_bytes),
+                                             options_.find_unused_parameters,
+                                             options_.gradient_as_bucket_view, std::move(index_names),
+                                             static_cast<std::int64_t>(options_.first_bucket_bytes));
+  // The reducer tells its logger, unasked whether there is one, when the set of unused parameters changes.
+  logger_ = std::make_shared<c10d::Logger>(reducer_);
+  reducer_->set_logger(logger_);
+  reducer_->register_comm_hook(std::make_unique<BucketHook>(
+      engine_, parameters_, options_.find_unused_parameters ? &got_gradient_ : nullptr));
 }
 
 DataParallel::~DataParallel() {
   for (std::size_t i = 0; i < gradient_hooks_.size(); ++i) parameters_[i].remove_hook(gradient_hooks_[i]);
-}
-
-void DataParallel::set_batch(std::int64_t local_samples, std::int64_t global_samples) {
-  if (local_samples < 0 || global_samples < 1 || local_samples > global_samples)
-    throw UsageError("set_batch: " + std::to_string(local_samples) + " of " + std::to_string(global_samples) +
-                     " samples, expected 0 <= local <= global and at least 1 global");
-  exchange_.set_weight(static_cast<double>(local_samples) * control_.size() /
-                       static_cast<double>(global_samples));
-}
-
-void DataParallel::set_batch(std::int64_t local_samples) {
-  std::int64_t global_samples = local_samples;
-  control_.sum(std::span(&global_samples, 1));
-  set_batch(local_samples, global_samples);
 }
 
 void DataParallel::before_forward() {
@@ -149,7 +126,8 @@ void DataParallel::before_forward() {
 
 void DataParallel::expect_backward(const std::vector<torch::Tensor>& outputs) {
   if (!torch::GradMode::is_enabled() || !sync_) return;
-  std::fill(got_gradient_.begin(), got_gradient_.end(), false);
+  // Where unused parameters are looked for, one counts as used if any of the step's micro-batches used it.
+  if (!options_.find_unused_parameters) std::fill(got_gradient_.begin(), got_gradient_.end(), false);
   reducer_->prepare_for_backward(outputs);
   awaiting_backward_ = true;
 }
@@ -162,14 +140,16 @@ void DataParallel::backward(const torch::Tensor& loss) {
 // Without the search for unused parameters, a parameter without a gradient leaves its bucket unsent and the
 // replicas apart.
 void DataParallel::check_complete() {
-  if (!std::exchange(awaiting_backward_, false) || got_gradient_.empty()) return;
+  if (!std::exchange(awaiting_backward_, false)) return;
+  const std::vector<char> got = std::exchange(got_gradient_, std::vector<char>(names_.size(), false));
+  if (options_.find_unused_parameters) return;
   std::string missing;
   std::size_t count = 0;
   for (std::size_t i = 0; i < names_.size(); ++i)
-    if (!got_gradient_[i]) missing += (count++ ? ", " : "") + names_[i];
+    if (!got[i]) missing += (count++ ? ", " : "") + names_[i];
   if (count == names_.size()) return;  // A forward without a backward is no mistake.
   if (count > 0)
-    throw Error("rank " + std::to_string(control_.rank()) + ": backward gave no gradient to " + missing +
+    throw Error("rank " + std::to_string(group_.rank()) + ": backward gave no gradient to " + missing +
                 "; set find_unused_parameters, or take them out of the model");
 }
 
@@ -182,7 +162,7 @@ void DataParallel::broadcast(std::vector<torch::Tensor> tensors) {
   torch::NoGradGuard no_grad;
   for (torch::Tensor& tensor : tensors) {
     torch::Tensor dense = tensor.contiguous();
-    control_.broadcast(bytes_of(dense), 0);
+    group_.control().broadcast(bytes_of(dense), 0);
     if (!dense.is_alias_of(tensor)) tensor.copy_(dense);
   }
 }

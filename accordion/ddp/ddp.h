@@ -1,29 +1,37 @@
 // DistributedDataParallel for C++: every rank trains a replica on its own samples, and after each backward
 // all replicas hold the same gradient, the mean over the samples of all ranks. Buckets of gradients travel
-// while backward goes on.
+// while backward goes on, compressed as a controller decides after each epoch.
 //
 //   accordion::Group group = accordion::c10d_group(rendezvous);
-//   accordion::DistributedDataParallel ddp(net, group);          // net: std::shared_ptr<Net> or a
-//   ModuleHolder for (auto& [input, target] : batches) {
-//     optimizer.zero_grad();
-//     ddp.set_batch(input.size(0), global_samples);              // only where ranks have different numbers
-//     of samples ddp.backward(loss(ddp.forward(input), target)); optimizer.step();
+//   accordion::DistributedDataParallel ddp(net, group,         // net: std::shared_ptr<Net> or a ModuleHolder
+//       {.control = {.controller = "accordion",
+//                    .mild = "powersgd:approx-rank=4", .strong = "powersgd:approx-rank=1"}});
+//   for (int epoch = 0; epoch < epochs; ++epoch) {
+//     for (auto& [input, target] : batches) {
+//       optimizer.zero_grad();
+//       ddp.set_batch(input.size(0), global_samples);          // only where ranks differ in their samples
+//       ddp.backward(loss(ddp.forward(input), target));
+//       optimizer.step();
+//     }
+//     ddp.end_epoch(next_learning_rate);                       // decides the levels of the next epoch
 //   }
 #pragma once
 
 #include <torch/torch.h>
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "accordion/comm/c10d_group.h"
-#include "accordion/ddp/communication_thread.h"
+#include "accordion/comm/group.h"
+#include "accordion/engine/engine.h"
 
 namespace c10d {
+class Logger;
 class Reducer;
-}
+}  // namespace c10d
 
 namespace accordion {
 
@@ -35,11 +43,17 @@ struct DdpOptions {
   // Gradients are views into the buckets: saves a copy each way, but optimizer.zero_grad() then throws; use
   // DistributedDataParallel::zero_grad().
   bool gradient_as_bucket_view = false;
-  // When they travel, and what becomes of a step with values that are not finite.
+  // Of the engine (engine.h): which codec, or which controller with which levels,
+  ControlOptions control = {};
+  // when gradients travel, and what becomes of a step with values that are not finite,
   CommunicationOptions communication = {};
-  // How gradients travel: codec settings, routing, seed, and whether rank 0 keeps the norms of summed
-  // gradients.
-  ExchangeOptions exchange = {};
+  // the rate of the first step, where it is known,
+  double learning_rate = std::numeric_limits<double>::quiet_NaN();
+  // and the rest.
+  std::uint64_t seed = 0;
+  Routing routing = {};
+  int threads = 1;
+  bool record_norms = false;
 };
 
 // A module's parameters that need a gradient, by name, in the order in which they are exchanged. Each once:
@@ -50,17 +64,18 @@ std::vector<TensorInfo> exchanged_tensors(torch::nn::Module& module);
 // Everything that does not depend on the signature of forward.
 class DataParallel {
  public:
-  DataParallel(torch::nn::Module& module, Group& group, DdpOptions options);
+  // `controller` takes the place of the one that the options name.
+  DataParallel(torch::nn::Module& module, Group& group, DdpOptions options,
+               std::unique_ptr<Controller> controller = nullptr);
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
 
-  // Weighs this rank's gradient, a mean over `local_samples`, by its share of `global_samples`. Holds until
-  // changed. A rank without samples says 0; its gradient must still be finite.
-  void set_batch(std::int64_t local_samples, std::int64_t global_samples);
-
-  // The same where the global number is not known: costs one small collective.
-  void set_batch(std::int64_t local_samples);
+  // As the engine's.
+  void set_batch(std::int64_t local_samples, std::int64_t global_samples) {
+    engine_.set_batch(local_samples, global_samples);
+  }
+  void set_batch(std::int64_t local_samples) { engine_.set_batch(local_samples); }
 
   // loss.backward(), and an Error that names the parameters which got no gradient. A plain loss.backward()
   // works too; then the next forward reports them.
@@ -87,13 +102,17 @@ class DataParallel {
   // Gives every rank rank 0's buffers (running means of BatchNorm): before an evaluation or a checkpoint.
   void sync_buffers();
 
-  // What is exchanged, for levels per tensor. To be changed only between steps.
-  Exchange& exchange() { return exchange_; }
+  // After every epoch: decides the levels of the next one. After every step too, where the controller watches
+  // windows of steps. Collective.
+  EpochReport end_epoch(double next_learning_rate, bool last = false) {
+    return engine_.end_epoch(next_learning_rate, last);
+  }
+  void end_step(double next_learning_rate, bool last = false) { engine_.end_step(next_learning_rate, last); }
+
+  // Levels, counts, what the controller wants of the batch.
+  Engine& engine() { return engine_; }
   // Its tensors, in its order.
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }
-  EpochStats take_epoch_stats() { return exchange_.take_epoch_stats(); }
-  WindowStats take_window() { return exchange_.take_window(); }
-  Overlap take_overlap() { return thread_.take_overlap(); }
 
  protected:
   void before_forward();
@@ -106,17 +125,17 @@ class DataParallel {
   void check_complete();
 
   torch::nn::Module& module_;
-  Communicator& control_;
+  Group group_;
   DdpOptions options_;
   std::vector<std::string> names_;
   std::vector<torch::Tensor> parameters_;
-  std::vector<char> got_gradient_;  // Since the last forward; kept only where unused parameters are errors.
+  std::vector<char> got_gradient_;  // Since the last step that was sent.
   std::vector<unsigned> gradient_hooks_;
   bool sync_ = true;
   bool awaiting_backward_ = false;
-  Exchange exchange_;
-  CommunicationThread thread_;
+  Engine engine_;
   std::shared_ptr<c10d::Reducer> reducer_;
+  std::shared_ptr<c10d::Logger> logger_;
 };
 
 // The tensors in what forward returned, for the search of unused parameters.
@@ -148,8 +167,9 @@ template <class Module>
 class DistributedDataParallel : public DataParallel {
  public:
   // Throws on every rank when the ranks' models or options differ.
-  DistributedDataParallel(std::shared_ptr<Module> module, Group& group, DdpOptions options = {})
-      : DataParallel(*module, group, options), module_(std::move(module)) {}
+  DistributedDataParallel(std::shared_ptr<Module> module, Group& group, DdpOptions options = {},
+                          std::unique_ptr<Controller> controller = nullptr)
+      : DataParallel(*module, group, std::move(options), std::move(controller)), module_(std::move(module)) {}
   DistributedDataParallel(const torch::nn::ModuleHolder<Module>& module, Group& group,
                           DdpOptions options = {})
       : DistributedDataParallel(module.ptr(), group, options) {}

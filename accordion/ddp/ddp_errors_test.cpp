@@ -59,6 +59,46 @@ TEST(DdpErrors, FindsUnusedParametersAlsoWhenOnlySomeRanksUseThem) {
   });
 }
 
+struct Sometimes : torch::nn::Module {
+  Sometimes() {
+    always = register_module("always", torch::nn::Linear(40, 4));
+    sometimes = register_module("sometimes", torch::nn::Linear(torch::nn::LinearOptions(40, 40).bias(false)));
+  }
+  Tensor forward(Tensor x, bool both) { return always(both ? sometimes(x) : x); }
+  torch::nn::Linear always{nullptr}, sometimes{nullptr};
+};
+
+// What error feedback owes to a parameter waits for the step that uses it next: a parameter that no rank used keeps
+// its gradient, so whatever were sent for it would be lost.
+TEST(DdpErrors, LosesNothingOfAParameterThatNoRankUsedInAStep) {
+  std::vector<std::shared_ptr<Sometimes>> nets;
+  for (int rank = 0; rank < 2; ++rank) nets.push_back(std::make_shared<Sometimes>());
+  run_ranks(2, [&](Group& group) {
+    auto net = nets[static_cast<std::size_t>(group.rank())];
+    DistributedDataParallel ddp(
+        net, group,
+        {.find_unused_parameters = true,
+         .control = {.controller = "schedule", .levels = "topk:keep=0.01;none", .plan = "0@0-1,1"}});
+    const Tensor input = torch::arange(80, torch::kFloat).reshape({2, 40}) * (group.rank() + 1) / 80;
+    Tensor received = torch::zeros_like(net->sometimes->weight), sent = received.clone();
+    for (int step = 0; step < 9; ++step) {
+      const bool both = step % 2 == 0;
+      if (step == 8) ddp.end_epoch(0.1);  // Dense: what is owed arrives.
+      ddp.zero_grad();
+      if (both) {
+        // The gradient of both ranks, which a step without the others would give.
+        for (int rank = 0; rank < 2; ++rank) {
+          const Tensor theirs = torch::arange(80, torch::kFloat).reshape({2, 40}) * (rank + 1) / 80;
+          sent += net->always->weight.detach().sum(0).unsqueeze(1).matmul(theirs.sum(0).unsqueeze(0)) / 2;
+        }
+      }
+      ddp.backward(ddp.forward(input, both).sum());
+      if (both) received += net->sometimes->weight.grad();
+    }
+    EXPECT_LT((received - sent).abs().max().item<float>(), 1e-4 * sent.abs().max().item<float>());
+  });
+}
+
 TEST(DdpErrors, WrapsAModuleOfUnknownType) {
   run_ranks(2, [&](Group& group) {
     torch::nn::AnyModule any(torch::nn::Linear(4, 2));
@@ -120,8 +160,8 @@ TEST(DdpErrors, RefusesOtherDifferencesToo) {
               std::string::npos);
     EXPECT_NE(refusal([&] {
                 torch::nn::Linear net(4, 2);
-                DistributedDataParallel ddp(net, group, {.exchange = {.seed = odd ? 1u : 2u}});
-              }).find("the ranks differ in seed"),
+                DistributedDataParallel ddp(net, group, {.seed = odd ? 1u : 2u});
+              }).find("rank 1 differs from rank 0 in its settings: seed = 1 against seed = 2"),
               std::string::npos);
   });
 }

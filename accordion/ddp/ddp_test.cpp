@@ -79,7 +79,7 @@ TEST(Ddp, AccumulatesUnderNoSyncAndSendsOnce) {
       }
       EXPECT_LT(largest_difference(gradients(*net), expected), 1e-12) << step;
     }
-    EXPECT_EQ(ddp.take_epoch_stats().steps, 3);
+    EXPECT_EQ(ddp.end_epoch(0.1).stats.steps, 3);
   });
 }
 
@@ -108,7 +108,7 @@ std::pair<std::vector<Tensor>, std::vector<double>> train(DdpOptions options, in
   std::vector<Net> nets;
   for (int rank = 0; rank < ranks; ++rank) nets.push_back(make_net(5, torch::kFloat));
   std::vector<double> norms;
-  options.exchange.track.norms = true;
+  options.record_norms = true;
   run_ranks(ranks, [&](Group& group) {
     Net net = nets[static_cast<std::size_t>(group.rank())];
     DistributedDataParallel ddp(net, group, options);
@@ -120,7 +120,8 @@ std::pair<std::vector<Tensor>, std::vector<double>> train(DdpOptions options, in
           loss_of(ddp.forward(problem.images.narrow(0, begin, 8)), problem.labels.narrow(0, begin, 8)));
       optimizer.step();
     }
-    if (group.rank() == 0) norms = ddp.take_window().norms;
+    const EpochReport report = ddp.end_epoch(0.1);  // Its layers are rank 0's.
+    for (const LayerRecord& layer : report.layers) norms.push_back(layer.norm);
   });
   for (int rank = 1; rank < ranks; ++rank)
     for (std::size_t i = 0; i < nets[0]->parameters().size(); ++i)
@@ -149,14 +150,16 @@ TEST(Ddp, ExchangesCompressedGradients) {
   std::vector<Net> nets = {make_net(5, torch::kFloat), make_net(5, torch::kFloat)};
   run_ranks(2, [&](Group& group) {
     Net net = nets[static_cast<std::size_t>(group.rank())];
-    DistributedDataParallel ddp(
-        net, group,
-        {.bucket_bytes = kTinyBuckets,
-         .exchange = {.levels = {parse_codec("topk:keep=0.1"), parse_codec("powersgd:approx-rank=2")},
-                      .routing = {.paper = true}}});
+    DistributedDataParallel ddp(net, group,
+                                {.bucket_bytes = kTinyBuckets,
+                                 .control = {.controller = "schedule",
+                                             .levels = "topk:keep=0.1;powersgd:approx-rank=2",
+                                             .plan = "0@0-1,1"},
+                                 .routing = {.paper = true}});
+    EpochStats stats;
     torch::optim::SGD optimizer(net->parameters(), 0.1);
     for (int step = 0; step < 6; ++step) {
-      if (step == 4) ddp.exchange().set_levels(std::vector<int>(ddp.exchange().tensors(), 1));
+      if (step == 4) stats = ddp.end_epoch(0.1).stats;
       ddp.zero_grad();
       Tensor loss = loss_of(ddp.forward(problem.images.narrow(0, 8 * group.rank(), 8)),
                             problem.labels.narrow(0, 8 * group.rank(), 8));
@@ -166,8 +169,8 @@ TEST(Ddp, ExchangesCompressedGradients) {
         EXPECT_EQ(parameter.grad().isnan().any().item<bool>(), step == 2) << step;
       if (step != 2) optimizer.step();
     }
-    const EpochStats stats = ddp.take_epoch_stats();
-    EXPECT_EQ(stats.steps, 6);
+    EXPECT_EQ(stats.steps, 4);
+    EXPECT_EQ(ddp.end_epoch(0.1).stats.steps, 2);
     EXPECT_EQ(stats.dropped_steps, 1);
   });
   for (std::size_t i = 0; i < nets[0]->parameters().size(); ++i)
@@ -194,7 +197,7 @@ TEST(Ddp, DoesWithAStepThatIsNotFiniteWhatItIsTold) {
   const Problem problem(16, torch::kFloat);
   for (const char* codec : {"none", "topk:keep=0.1"})
     run_ranks(2, [&](Group& group) {
-      DdpOptions options{.bucket_bytes = kTinyBuckets, .exchange = {.levels = {parse_codec(codec)}}};
+      DdpOptions options{.bucket_bytes = kTinyBuckets, .control = {.codec = codec}};
       const double nan = std::numeric_limits<double>::quiet_NaN();
       for (const Tensor& gradient : one_step(group, problem, options, nan))
         EXPECT_TRUE(gradient.isnan().all().item<bool>()) << codec;
@@ -226,7 +229,7 @@ TEST(Ddp, DeferringChangesNothingAndClippingTheNormBeforeItIsSent) {
     EXPECT_NEAR(std::sqrt(squares), 50, 1) << "half of the limit, as rank 0 adds little";
 
     // DGC's own limit is divided by the square root of the ranks.
-    DdpOptions dgc{.exchange = {.levels = {parse_codec("dgc:keep=1,clip=100,momentum=0")}}};
+    DdpOptions dgc{.control = {.codec = "dgc:keep=1,clip=100,momentum=0"}};
     squares = 0;
     for (const Tensor& gradient : one_step(group, problem, dgc, 1e6))
       squares += gradient.square().sum().item<double>();
@@ -243,8 +246,9 @@ TEST(Ddp, ForwardWithoutGradientsIsLeftAlone) {
       if (group.rank() == 0) ddp.forward(torch::ones({3, 4}));  // Ranks need not evaluate alike.
     }
     ddp.backward(ddp.forward(torch::ones({3, 4})).sum());
-    EXPECT_EQ(ddp.take_epoch_stats().steps, 1);
-    EXPECT_GT(ddp.take_overlap().busy_seconds, 0);
+    const EpochReport report = ddp.end_epoch(0.1);
+    EXPECT_EQ(report.stats.steps, 1);
+    EXPECT_GT(report.overlap.busy_seconds, 0);
   });
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "accordion/base/error.h"
+#include "accordion/comm/c10d_group.h"
 #include "accordion/ddp/ddp.h"
 #include "accordion/launch/free_port.h"
 

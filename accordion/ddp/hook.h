@@ -1,24 +1,29 @@
-// The reducer's hook: hands each full bucket to the communication thread and gives the reducer its future.
+// The reducer's hook: hands each full bucket to the engine and gives the reducer a future for it.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/comm.hpp>
-#include <unordered_map>
 
-#include "accordion/ddp/communication_thread.h"
+#include <unordered_map>
+#include <vector>
+
+#include "accordion/engine/engine.h"
 
 namespace accordion {
 
 class BucketHook final : public c10d::CommHookInterface {
  public:
-  // `parameters` in the order of the exchange's tensors.
-  BucketHook(CommunicationThread& thread, const std::vector<at::Tensor>& parameters);
+  // `parameters` in the order of the engine's tensors. `used`, where given: whether each has got a gradient by
+  // the time its bucket is full.
+  BucketHook(Engine& engine, const std::vector<at::Tensor>& parameters, const std::vector<char>* used);
 
+  // The future gives the bucket back holding the mean, or the error.
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override;
   at::Tensor parseHookResult(const c10::IValue& result) override { return result.toTensor(); }
 
  private:
-  CommunicationThread& thread_;
+  Engine& engine_;
   std::unordered_map<const c10::TensorImpl*, int> tensor_of_;
+  const std::vector<char>* used_;
 };
 
 }  // namespace accordion

@@ -2,16 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "accordion/base/error.h"
-#include "accordion/base/half.h"
 #include "accordion/base/hash.h"
-#include "accordion/base/parallel.h"
-#include "accordion/exchange/frame.h"
 #include "accordion/kernels/dense.h"
 
 namespace accordion {
@@ -33,7 +28,11 @@ Exchange::Exchange(Communicator& gradients, std::vector<TensorInfo> tensors, Exc
     : gradients_(gradients),
       options_(as_published(std::move(options))),
       layers_(make_layers(std::move(tensors), options_.published)),
-      watch_(options_.track, layers_) {
+      watch_(options_.track, layers_),
+      under_way_{UnderWay{.rounds = {gradients_, layers_, options_.threads}},
+                 UnderWay{.rounds = {gradients_, layers_, options_.threads}}} {
+  for (const CodecOptions& level : options_.levels)
+    owes_ = owes_ || !std::holds_alternative<NoneOptions>(level);
   set_levels(std::vector<int>(layers_.size(), 0));
 }
 
@@ -70,10 +69,6 @@ void Exchange::require_same_levels() {
         ": the ranks differ in seed, codec settings, tensors or levels, and must not exchange gradients");
 }
 
-Context Exchange::context(int tensor, int piece) const {
-  return {options_.seed, step_, epoch_, tensor, gradients_.rank(), gradients_.size(), piece};
-}
-
 // Whose gradients are watched: this rank's own, before anything is done to them, or what all ranks decoded.
 template <class T>
 void Exchange::watch(std::span<T> bucket, std::span<const Slice> slices, bool aggregated) {
@@ -88,258 +83,74 @@ void Exchange::watch(std::span<T> bucket, std::span<const Slice> slices, bool ag
   }
 }
 
-void Exchange::mean(std::span<float> bucket, std::span<const Slice> slices) {
-  watch(bucket, slices, false);
-  if (weight_ != 1) kernels::scale(bucket, static_cast<float>(weight_));
-  for (const Slice& slice : slices)
-    if (Layer& layer = layers_[static_cast<std::size_t>(slice.tensor)]; !layer.keeps_residual())
-      layer.flush_into(bucket.subspan(slice.offset, slice.count));
+std::vector<Slice> Exchange::used_by_any(std::span<const Slice> slices, std::span<const char> used) {
+  std::vector<std::int8_t> flags(used.begin(), used.end());
+  gradients_.max(std::span(flags));
+  stats_.traffic.control_bytes += flags.size();
+  std::vector<Slice> kept;
+  for (std::size_t i = 0; i < slices.size(); ++i)
+    if (flags[i]) kept.push_back(slices[i]);
+  return kept;
+}
 
-  send_dense(bucket, slices);
-  int rounds = 0;
-  for (const Slice& slice : slices)
-    if (Compressor* codec = layers_[static_cast<std::size_t>(slice.tensor)].compressor())
-      rounds = std::max(rounds, codec->rounds());
-  for (int i = 0; i < rounds; ++i) run_round(i, bucket, slices);
-  watch(bucket, slices, true);
+void Exchange::prepare(const Bucket& bucket) {
+  UnderWay& under_way = under_way_[prepared_++ % under_way_.size()];
+  under_way.bucket = bucket;
+  if (const auto* floats = std::get_if<std::span<float>>(&bucket.values)) {
+    watch(*floats, bucket.slices, false);
+    if (weight_ != 1) kernels::scale(*floats, static_cast<float>(weight_));
+    under_way.rounds.prepare(*floats, bucket.slices,
+                             {.seed = options_.seed,
+                              .step = step_,
+                              .epoch = epoch_,
+                              .rank = gradients_.rank(),
+                              .world = gradients_.size()});
+  } else {
+    const auto doubles = std::get<std::span<double>>(bucket.values);
+    watch(doubles, bucket.slices, false);
+    const double factor = weight_ / gradients_.size();
+    for (double& value : doubles) value *= factor;
+  }
+}
+
+void Exchange::run() {
+  UnderWay& under_way = under_way_[run_++ % under_way_.size()];
+  const auto slices = under_way.bucket.slices;
+  if (const auto* floats = std::get_if<std::span<float>>(&under_way.bucket.values)) {
+    count(under_way.rounds.run(watches_dense()));
+    watch(*floats, slices, true);
+  } else {
+    const auto doubles = std::get<std::span<double>>(under_way.bucket.values);
+    sum_doubles(doubles);
+    watch(doubles, slices, true);
+  }
+}
+
+void Exchange::mean(std::span<float> bucket, std::span<const Slice> slices) {
+  prepare({bucket, slices});
+  run();
 }
 
 void Exchange::mean(std::span<double> bucket, std::span<const Slice> slices) {
-  watch(bucket, slices, false);
-  const double factor = weight_ / gradients_.size();
-  for (double& value : bucket) value *= factor;
-  dense_sum(bucket);
-  watch(bucket, slices, true);
+  prepare({bucket, slices});
+  run();
 }
 
-template <class T>
-void Exchange::dense_sum(std::span<T> values) {
+void Exchange::sum_doubles(std::span<double> values) {
   gradients_.sum(values);
-  // The same on every rank, so all of them notice. A square of a finite float is finite in double precision.
-  if (watches_dense()) {
-    if constexpr (std::is_same_v<T, float>)
-      finite_ = finite_ && std::isfinite(kernels::sum_of_squares(values));
-    else
-      finite_ =
-          finite_ && std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(value); });
-  }
-  tally_.sum(values.size_bytes(), values.size());
+  BucketCounts counts;
+  counts.tally.sum(values.size_bytes(), values.size());
+  if (watches_dense())
+    counts.finite =
+        std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+  count(counts);
 }
 
-// Dividing before the sum keeps it in range, and is exact where the number of ranks is a power of two.
-void Exchange::send_dense(std::span<float> bucket, std::span<const Slice> slices) {
-  const float factor = 1.0f / static_cast<float>(gradients_.size());
-  std::size_t count = 0;
-  for (const Slice& slice : slices)
-    if (!layers_[static_cast<std::size_t>(slice.tensor)].compressor()) count += slice.count;
-  if (count == bucket.size()) {  // Nothing to leave out: where it lies.
-    if (factor != 1) kernels::scale(bucket, factor);
-    return dense_sum(bucket);
-  }
-  if (count == 0) return;
-  dense_.resize(std::max(dense_.size(), count));
-  const auto copy = [&](bool back) {
-    std::size_t at = 0;
-    for (const Slice& slice : slices) {
-      if (layers_[static_cast<std::size_t>(slice.tensor)].compressor()) continue;
-      const auto gradient = bucket.subspan(slice.offset, slice.count);
-      const auto staged = std::span(dense_).subspan(at, slice.count);
-      std::copy_n(back ? staged.begin() : gradient.begin(), slice.count,
-                  back ? gradient.begin() : staged.begin());
-      at += slice.count;
-    }
-  };
-  copy(false);
-  const auto staged = std::span(dense_).first(count);
-  kernels::scale(staged, factor);
-  dense_sum(staged);
-  copy(true);
-}
-
-void Exchange::run_round(int i, std::span<float> bucket, std::span<const Slice> slices) {
-  parts_.clear();
-  for (const Slice& slice : slices) {
-    Compressor* codec = layers_[static_cast<std::size_t>(slice.tensor)].compressor();
-    if (!codec || codec->rounds() <= i) continue;
-    const Round what = codec->round(i, context(slice.tensor));
-    const int pieces = what.pattern == Pattern::kScatter ? gradients_.size() : 1;
-    for (int piece = 0; piece < pieces; ++piece)
-      parts_.push_back({i, slice.tensor, what, bucket.subspan(slice.offset, slice.count), piece});
-  }
-  // The same order on every rank: by kind of collective, then by receiver, then as the layers lie in the
-  // bucket.
-  const auto kind = [](const Part& part) {
-    const bool adds = part.what.pattern == Pattern::kSum || part.what.pattern == Pattern::kMax;
-    return std::tuple(part.what.pattern, adds ? part.what.element : Element::kByte, part.what.fixed);
-  };
-  std::stable_sort(parts_.begin(), parts_.end(), [&](const Part& a, const Part& b) {
-    return std::tuple(kind(a), a.piece) < std::tuple(kind(b), b.piece);
-  });
-
-  for (std::size_t begin = 0, end = 0; begin < parts_.size(); begin = end) {
-    while (end < parts_.size() && kind(parts_[end]) == kind(parts_[begin])) ++end;
-    const auto group = std::span(parts_).subspan(begin, end - begin);
-    encode_parts(group);
-    switch (group[0].what.pattern) {
-      case Pattern::kSum:
-      case Pattern::kMax:
-        reduce_parts(group);
-        break;
-      case Pattern::kGather:
-        gather_parts(group);
-        break;
-      case Pattern::kScatter:
-        scatter_parts(group);
-        break;
-    }
-  }
-}
-
-// Messages that are added lie end to end; all others are framed.
-void Exchange::encode_parts(std::span<Part> parts) {
-  const Pattern pattern = parts[0].what.pattern;
-  const bool framed = pattern == Pattern::kGather || pattern == Pattern::kScatter;
-  const std::size_t header = framed ? kFrameHeader : 0;
-  std::size_t room = 0;
-  for (Part& part : parts) {
-    part.offset = room;
-    room += framed ? frame_bytes(part.what.max_bytes) : part.what.max_bytes;
-  }
-  if (send_.size() < room) send_.resize(room);
-
-  // Chunks of one layer share its codec, and so its scratch memory: they are encoded one after the other.
-  const std::size_t layers = pattern == Pattern::kScatter
-                                 ? parts.size() / static_cast<std::size_t>(gradients_.size())
-                                 : parts.size();
-  parallel_for(layers, options_.threads, [&](std::size_t k) {
-    for (; k < parts.size(); k += layers) {
-      Part& part = parts[k];
-      Layer& layer = layers_[static_cast<std::size_t>(part.tensor)];
-      const auto out = std::span(send_).subspan(part.offset + header, part.what.max_bytes);
-      part.encoded = layer.compressor()->encode(part.round, context(part.tensor, part.piece),
-                                                layer.feedback(part.gradient), out);
-    }
-  });
-
-  std::size_t end = 0;
-  for (Part& part : parts) {
-    finite_ = finite_ && part.encoded.finite;
-    stats_.traffic.entries += part.encoded.count;
-    if (!framed) continue;
-    // What a shorter message left free is closed up.
-    if (part.offset != end)
-      std::memmove(send_.data() + end + header, send_.data() + part.offset + header, part.encoded.bytes);
-    part.offset = end;
-    end += write_frame(std::span(send_).subspan(end), layers_[static_cast<std::size_t>(part.tensor)].codec(),
-                       part.gradient.size(), part.encoded);
-  }
-}
-
-void Exchange::reduce_parts(std::span<const Part> parts) {
-  const Element element = parts[0].what.element;
-  const std::size_t bytes = parts.back().offset + parts.back().encoded.bytes;
-  const auto reduce = [&](auto* values) {
-    const std::span span(values, bytes / sizeof *values);
-    if constexpr (!std::is_enum_v<std::remove_pointer_t<decltype(values)>>)
-      if (parts[0].what.pattern == Pattern::kMax) return gradients_.max(span);
-    gradients_.sum(span);
-  };
-  switch (element) {
-    case Element::kFloat:
-      reduce(reinterpret_cast<float*>(send_.data()));
-      break;
-    case Element::kHalf:
-      reduce(reinterpret_cast<Half*>(send_.data()));
-      break;
-    case Element::kBfloat16:
-      reduce(reinterpret_cast<Bfloat16*>(send_.data()));
-      break;
-    case Element::kInt16:
-      reduce(reinterpret_cast<std::int16_t*>(send_.data()));
-      break;
-    case Element::kInt8:
-    case Element::kByte:
-      reduce(reinterpret_cast<std::int8_t*>(send_.data()));
-      break;
-  }
-  tally_.sum(bytes, bytes / element_bytes(element));
-  parallel_for(parts.size(), options_.threads, [&](std::size_t k) {
-    const Part& part = parts[k];
-    const Message result{std::span<const std::byte>(send_).subspan(part.offset, part.encoded.bytes)};
-    layers_[static_cast<std::size_t>(part.tensor)].compressor()->decode(part.round, context(part.tensor),
-                                                                        std::span(&result, 1), part.gradient);
-  });
-}
-
-void Exchange::gather_parts(std::span<const Part> parts) {
-  const auto ranks = static_cast<std::size_t>(gradients_.size());
-  const std::uint64_t mine = parts.back().offset + frame_bytes(parts.back().encoded.bytes);
-  lengths_.assign(ranks, mine);
-  if (!parts[0].what.fixed) {
-    gradients_.gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(lengths_)));
-    stats_.traffic.control_bytes += sizeof mine;
-    std::uint64_t most = 0;
-    for (const Part& part : parts) most += frame_bytes(part.what.max_bytes);
-    for (std::size_t r = 0; r < ranks; ++r)
-      if (lengths_[r] > most)
-        throw Error("rank " + std::to_string(gradients_.rank()) + ": rank " + std::to_string(r) +
-                    " announces " + std::to_string(lengths_[r]) + " bytes, expected at most " +
-                    std::to_string(most));
-  }
-  receive_parts();
-  gradients_.gather(std::span<const std::byte>(send_).first(mine), places_);
-  for (const Part& part : parts) tally_.gather(part.encoded.bytes, gradients_.size());
-  decode_frames(parts);
-}
-
-// Every rank sends me as much as I send to myself: messages for one rank are equally long.
-void Exchange::scatter_parts(std::span<const Part> parts) {
-  const auto ranks = static_cast<std::size_t>(gradients_.size()), layers = parts.size() / ranks;
-  scattered_.clear();
-  for (std::size_t r = 0; r < ranks; ++r) {
-    const Part &first = parts[r * layers], &last = parts[(r + 1) * layers - 1];
-    scattered_.push_back(std::span<const std::byte>(send_).subspan(
-        first.offset, last.offset + frame_bytes(last.encoded.bytes) - first.offset));
-  }
-  const std::size_t mine = scattered_[static_cast<std::size_t>(gradients_.rank())].size();
-  lengths_.assign(ranks, mine);
-  receive_parts();
-  gradients_.all_to_all(scattered_, places_);
-  for (const Part& part : parts) tally_.scatter(part.encoded.bytes, part.piece == gradients_.rank());
-  decode_frames(parts.subspan(static_cast<std::size_t>(gradients_.rank()) * layers, layers));
-}
-
-// Makes places_ of lengths_.
-void Exchange::receive_parts() {
-  std::size_t total = 0;
-  for (std::uint64_t length : lengths_) total += length;
-  if (receive_.size() < total) receive_.resize(total);
-  places_.clear();
-  std::size_t at = 0;
-  for (std::uint64_t length : lengths_) {
-    places_.push_back(std::span(receive_).subspan(at, length));
-    at += length;
-  }
-}
-
-// In each place lie the frames of all parts, in order.
-void Exchange::decode_frames(std::span<const Part> parts) {
-  const std::size_t ranks = places_.size();
-  messages_.resize(parts.size() * ranks);
-  for (std::size_t r = 0; r < ranks; ++r) {
-    std::span<const std::byte> unread = places_[r];
-    for (std::size_t k = 0; k < parts.size(); ++k) {
-      const Layer& layer = layers_[static_cast<std::size_t>(parts[k].tensor)];
-      messages_[k * ranks + r] =
-          read_frame(unread, layer.codec(), parts[k].gradient.size(), parts[k].what.max_bytes,
-                     "message of rank " + std::to_string(r) + " for " + layer.info().name);
-    }
-  }
-  parallel_for(parts.size(), options_.threads, [&](std::size_t k) {
-    layers_[static_cast<std::size_t>(parts[k].tensor)].compressor()->decode(
-        parts[k].round, context(parts[k].tensor), std::span(messages_).subspan(k * ranks, ranks),
-        parts[k].gradient);
-  });
+void Exchange::count(const BucketCounts& counts) {
+  tally_ += counts.tally;
+  stats_.traffic.entries += counts.entries;
+  stats_.traffic.control_bytes += counts.control_bytes;
+  finite_ = finite_ && counts.finite;
 }
 
 bool Exchange::end_step() {
@@ -355,6 +166,12 @@ bool Exchange::end_step() {
   ++step_;
   stats_.dropped_steps += !finite_;
   return std::exchange(finite_, true);
+}
+
+void Exchange::abandon_step() {
+  for (Layer& layer : layers_) layer.commit(false);
+  finite_ = true;
+  prepared_ = run_ = 0;
 }
 
 namespace {

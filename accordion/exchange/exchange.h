@@ -1,29 +1,29 @@
-// One bucket of gradients in, the group's mean out. The only caller of a gradient collective, so the bytes
-// are counted here. State belongs to tensors, never to buckets: buckets get rebuilt.
+// Buckets of gradients in, the group's means out. The only caller of a gradient collective, so the bytes are
+// counted here. State belongs to tensors, never to buckets: buckets get rebuilt.
 //
-// All layers of a bucket that use the same kind of collective in a round share one buffer and one call.
-// Tensors that are not worth compressing share one dense sum.
-//
-// Called from one thread at a time: the communication thread during backward, the training thread between
-// steps.
+// Called from one thread at a time, but for prepare(): the communication thread during backward, the training
+// thread between steps.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "accordion/comm/communicator.h"
 #include "accordion/exchange/layer.h"
+#include "accordion/exchange/rounds.h"
 #include "accordion/exchange/tally.h"
 #include "accordion/exchange/traffic.h"
 #include "accordion/exchange/watch.h"
 
 namespace accordion {
 
-// Where one tensor's gradient lies in a bucket.
-struct Slice {
-  int tensor;
-  std::size_t offset, count;
+// A bucket's memory and what lies in it. Gradients of double precision travel dense.
+struct Bucket {
+  std::variant<std::span<float>, std::span<double>> values;
+  std::span<const Slice> slices;
 };
 
 // What one epoch leaves behind, for the record.
@@ -67,8 +67,18 @@ class Exchange {
   // This rank's share of the step's samples times the number of ranks: 1 when all ranks have as many.
   void set_weight(double weight) { weight_ = weight; }
 
-  // Replaces a bucket's gradients by their weighted mean over ranks. Gradients of double precision travel
-  // dense.
+  // Whether anything is owed to tensors, now or at another level: then one that no rank used in a step must be
+  // left out of it.
+  bool owes() const { return owes_; }
+
+  // Of a bucket some of whose tensors this rank may not have used, those that some rank has. Collective.
+  std::vector<Slice> used_by_any(std::span<const Slice> slices, std::span<const char> used);
+
+  // A bucket's gradients become their weighted mean over ranks in two halves: prepare() calls no collective and
+  // may run on another thread while an earlier bucket is under way in run(); at most two buckets are under way.
+  // Both take buckets in the same order. A bucket stays where it is in between.
+  void prepare(const Bucket& bucket);
+  void run();
   void mean(std::span<float> bucket, std::span<const Slice> slices);
   void mean(std::span<double> bucket, std::span<const Slice> slices);
 
@@ -76,6 +86,9 @@ class Exchange {
   // that are not finite: then nothing of the step is kept, its means are worthless, and the caller must say
   // so.
   bool end_step();
+
+  // Instead of end_step() after a failure: nothing of the step is kept. Calls no collective.
+  void abandon_step();
 
   // The statistics since the last call; windows of a controller end where it wants them to.
   EpochStats take_epoch_stats();
@@ -86,30 +99,17 @@ class Exchange {
   void visit_state(StateVisitor& visitor);
 
  private:
-  // One layer's share of one round's collective.
-  struct Part {
-    int round;
-    int tensor;
-    Round what;
-    std::span<float> gradient;
-    int piece = 0;           // Of a scattered round: the rank it is for.
-    std::size_t offset = 0;  // In the send buffer.
-    Encoded encoded = {};
+  // A bucket under way.
+  struct UnderWay {
+    Bucket bucket = {};
+    BucketRounds rounds;
   };
+
   template <class T>
   void watch(std::span<T> bucket, std::span<const Slice> slices, bool aggregated);
-  void send_dense(std::span<float> bucket, std::span<const Slice> slices);
-  void run_round(int i, std::span<float> bucket, std::span<const Slice> slices);
-  void encode_parts(std::span<Part> parts);
-  void reduce_parts(std::span<const Part> parts);
-  void gather_parts(std::span<const Part> parts);
-  void scatter_parts(std::span<const Part> parts);
-  void receive_parts();
-  void decode_frames(std::span<const Part> parts);
-  Context context(int tensor, int piece = 0) const;
   void require_same_levels();
-  template <class T>
-  void dense_sum(std::span<T> values);
+  void sum_doubles(std::span<double> values);
+  void count(const BucketCounts& counts);
   static std::vector<Layer> make_layers(std::vector<TensorInfo> tensors, bool published);
   bool watches_dense() const { return compresses_ || options_.watch_dense; }
 
@@ -117,21 +117,15 @@ class Exchange {
   ExchangeOptions options_;
   std::vector<Layer> layers_;
   Watch watch_;
-  bool compresses_ = false;
+  bool compresses_ = false, owes_ = false;
   double weight_ = 1;
   int epoch_ = 0;
   std::uint64_t step_ = 0;
   bool finite_ = true;  // So far in this step, on this rank.
   EpochStats stats_;
   Tally tally_;
-  // Kept between steps for their memory.
-  std::vector<float> dense_;
-  std::vector<std::byte> send_, receive_;
-  std::vector<Part> parts_;
-  std::vector<std::uint64_t> lengths_;                 // Of what each rank sends here,
-  std::vector<std::span<const std::byte>> scattered_;  // what goes to each,
-  std::vector<std::span<std::byte>> places_;           // Of each rank's frames in what was received.
-  std::vector<Message> messages_;
+  std::array<UnderWay, 2> under_way_;
+  std::uint64_t prepared_ = 0, run_ = 0;  // Buckets; each thread has its own count.
 };
 
 }  // namespace accordion

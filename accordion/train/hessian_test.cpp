@@ -8,6 +8,7 @@
 #include "accordion/base/random.h"
 #include "accordion/comm/loopback.h"
 #include "accordion/compress/codecs.h"
+#include "accordion/comm/c10d_group.h"
 #include "accordion/ddp/ddp.h"
 #include "accordion/launch/free_port.h"
 #include "accordion/models/zoo.h"
@@ -267,7 +268,7 @@ std::vector<Tensor> train(const ImageSet& data, bool with_estimates) {
     DistributedDataParallel<Network> ddp(model, group,
                                          {.bucket_bytes = 512,
                                           .gradient_as_bucket_view = true,
-                                          .exchange = {.levels = {parse_codec("topk:keep=0.1")}}});
+                                          .control = {.codec = "topk:keep=0.1"}});
     torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
     TopEigenvalue sharpness(*model, data, every_second(20), 3, group.control(), 1);
     for (int step = 0; step < 3; ++step) {
@@ -280,7 +281,7 @@ std::vector<Tensor> train(const ImageSet& data, bool with_estimates) {
       if (with_estimates) sharpness.estimate();  // With gradients there, and not yet used.
       optimizer.step();
     }
-    EXPECT_EQ(ddp.take_epoch_stats().steps, 3);
+    EXPECT_EQ(ddp.end_epoch(0.1).stats.steps, 3);
   };
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank)

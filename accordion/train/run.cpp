@@ -9,6 +9,7 @@
 
 #include "accordion/base/error.h"
 #include "accordion/base/version.h"
+#include "accordion/comm/c10d_group.h"
 #include "accordion/data/vocabulary.h"
 #include "accordion/exchange/agreement.h"
 #include "accordion/launch/settings.h"

@@ -11,6 +11,7 @@
 #include "accordion/models/shapes.h"
 #include "accordion/models/zoo.h"
 #include "accordion/train/evaluate.h"
+#include "accordion/train/replay.h"
 
 namespace accordion {
 namespace {
@@ -44,21 +45,19 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
       data_(data),
       control_(group.control()),
       model_(seeded_model(options, input_shape(data), control_.rank())),
-      levels_(control_levels("train", options.control, parameter_count(exchanged_tensors(*model_)))),
-      // On every rank, so that all of them refuse what one refuses; rank 0's decides.
-      controller_(
-          run_controller(options, names_of(exchanged_tensors(*model_)), static_cast<int>(levels_.size()))),
       ddp_(model_, group,
            {.gradient_as_bucket_view = true,
+            .control = options.control,
             .communication = {.on_non_finite = on_non_finite(options.non_finite),
                               .deferred = !options.overlap,
                               .clip_norm = options.clip},
-            .exchange = {.levels = levels_,
-                         .seed = static_cast<std::uint64_t>(options.seed),
-                         .track = run_tracking(options.control, *controller_),
-                         .published = options.control.published()}}),
-      steering_(options.control, levels_, control_.rank() == 0 ? std::move(controller_) : nullptr, ddp_,
-                control_, learning_rate(options, 0)),
+            .learning_rate = learning_rate(options, 0),
+            .seed = static_cast<std::uint64_t>(options.seed),
+            .record_norms = true},
+           options.replay.empty()
+               ? nullptr
+               : replayed_controller(options.replay, names_of(exchanged_tensors(*model_)))),
+      engine_(ddp_.engine()),
       feed_(make_feed(data, options, control_.rank(), control_.size())) {
   prepare_optimizer();
   queue_epoch(0);
@@ -71,11 +70,11 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
 
 // Deep gradient compression has applied momentum to what it sends; the optimizer keeps its own for the rest.
 void Trainer::prepare_optimizer() {
-  const auto* dgc = std::get_if<DgcOptions>(&levels_[0]);  // In all levels or in none.
+  const auto* dgc = std::get_if<DgcOptions>(&engine_.levels()[0]);  // In all levels or in none.
   std::vector<torch::Tensor> tensors;
   std::unordered_set<const c10::TensorImpl*> has_momentum;
   for (std::size_t i = 0; dgc && i < ddp_.parameters().size(); ++i)
-    if (ddp_.exchange().compresses(i)) {
+    if (engine_.compresses(i)) {
       tensors.push_back(ddp_.parameters()[i]);
       has_momentum.insert(tensors.back().unsafeGetTensorImpl());
     }
@@ -86,8 +85,8 @@ void Trainer::prepare_optimizer() {
 // With the batch that the controller has chosen for it.
 void Trainer::queue_epoch(int epoch) {
   const std::int64_t unit = static_cast<std::int64_t>(options_.batch) * control_.size();
-  global_batch_ = steering_.batch() ? steering_.batch() : unit * options_.accumulate;
-  batch_reason_ = steering_.batch_reason();
+  global_batch_ = engine_.batch() ? engine_.batch() : unit * options_.accumulate;
+  batch_reason_ = engine_.batch_reason();
   steps_ = feed_->queue(epoch, static_cast<int>(global_batch_ / unit));
 }
 
@@ -105,7 +104,6 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
 
   const auto samples = static_cast<double>(epoch_samples());
 
-  ddp_.exchange().set_epoch(epoch);
   ddp_.module().forget();
   double loss_sum = 0;
   for (std::int64_t s = 0; s < steps; ++s) {
@@ -117,16 +115,15 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
     if (!std::isfinite(loss)) ddp_.module().forget();
     if (std::isfinite(loss) || !skips) loss_sum += loss * static_cast<double>(step.local_samples);
     if (agree_to_stop(stop_requested(), std::isfinite(loss) || skips, epoch, s)) return std::nullopt;
-    steering_.end_step(schedule_rate(epoch, s + 1), last_epoch && s + 1 == steps);
+    engine_.end_step(schedule_rate(epoch, s + 1), last_epoch && s + 1 == steps);
     on_step({epoch, s + 1, steps, step.global_samples, loss});
   }
-  const EpochStats stats = ddp_.take_epoch_stats();
   EpochRecord record;
   record.epoch = epoch;
   describe_control(record);
-  steering_.end_epoch(schedule_rate(epoch + 1, 0), last_epoch);
-  record.layers = steering_.layers();
-  record.windows = steering_.take_windows();
+  EpochReport report = engine_.end_epoch(schedule_rate(epoch + 1, 0), last_epoch);
+  record.layers = std::move(report.layers);
+  record.windows = std::move(report.windows);
   record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   record.input_wait_seconds = feed_->wait_seconds();
   // Batches of the next epoch are made while this one is evaluated.
@@ -141,14 +138,15 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   record.test_loss = test.loss;
   record.test_accuracy = test.accuracy;
   record.test_perplexity = test.perplexity;
-  record.steps = stats.steps;
-  record.dropped_steps = stats.dropped_steps;
-  record.payload_bytes = stats.traffic.payload_bytes;
-  record.wire_bytes = stats.traffic.wire_bytes;
-  record.control_bytes = stats.traffic.control_bytes + steering_.take_control_bytes();
-  record.paper_floats = stats.traffic.paper_floats;
-  record.entries = stats.traffic.entries;
-  record.hidden_share = ddp_.take_overlap().hidden_share();
+  record.steps = report.stats.steps;
+  record.dropped_steps = report.stats.dropped_steps;
+  const Traffic& traffic = report.stats.traffic;
+  record.payload_bytes = traffic.payload_bytes;
+  record.wire_bytes = traffic.wire_bytes;
+  record.control_bytes = traffic.control_bytes;
+  record.paper_floats = traffic.paper_floats;
+  record.entries = traffic.entries;
+  record.hidden_share = report.overlap.hidden_share();
   return record;
 }
 

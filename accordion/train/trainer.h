@@ -13,7 +13,6 @@
 #include "accordion/train/hessian.h"
 #include "accordion/train/optimizer.h"
 #include "accordion/train/options.h"
-#include "accordion/train/steering.h"
 
 namespace accordion {
 
@@ -52,10 +51,8 @@ class Trainer {
   const Dataset& data_;
   Communicator& control_;
   std::shared_ptr<Network> model_;
-  std::vector<CodecOptions> levels_;
-  std::unique_ptr<Controller> controller_;  // Until it moves to where it is asked.
   DistributedDataParallel<Network> ddp_;
-  Steering steering_;
+  Engine& engine_;
   std::int64_t global_batch_ = 0;  // In force in the epoch that was queued last, with why
   std::string batch_reason_;
   std::vector<Step> steps_;  // and how the epoch is cut into steps.

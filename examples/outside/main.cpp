@@ -1,4 +1,5 @@
 // A project of one's own: the C++ DistributedDataParallel around any module, here in a group of one.
+#include <accordion/comm/c10d_group.h>
 #include <accordion/ddp/ddp.h>
 #include <accordion/launch/free_port.h>
 

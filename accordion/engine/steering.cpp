@@ -1,31 +1,22 @@
-#include "accordion/train/steering.h"
+#include "accordion/engine/steering.h"
 
+#include <cmath>
 #include <limits>
 
 namespace accordion {
 
-Tracking run_tracking(const ControlOptions& options, const Controller& controller) {
-  const Needs needs = controller.needs();
-  return {.norms = true,
-          .squares = needs.squares,
-          .trials = needs.trials,
-          .low_rank = options.low_rank(),
-          .aggregated = options.norms == "aggregated"};
-}
-
-Steering::Steering(const ControlOptions& options, std::vector<CodecOptions> levels,
-                   std::unique_ptr<Controller> controller, DataParallel& ddp, Communicator& control,
-                   double rate)
-    : window_steps_(options.window),
+Steering::Steering(int window_steps, std::vector<CodecOptions> levels, std::unique_ptr<Controller> controller,
+                   Exchange& exchange, Communicator& control, double rate)
+    : window_steps_(window_steps),
       levels_(std::move(levels)),
       controller_(std::move(controller)),
-      ddp_(ddp),
+      exchange_(exchange),
       control_(control),
       rate_(rate) {
   apply(controller_ ? controller_->first() : Decision{});
   // An epoch may end before the first window does.
   const double unknown = std::numeric_limits<double>::quiet_NaN();
-  if (controller_) describe_layers({.norms = std::vector<double>(ddp.exchange().tensors(), unknown)});
+  if (controller_) describe_layers({.norms = std::vector<double>(exchange_.tensors(), unknown)});
 }
 
 void Steering::end_step(double next_rate, bool last) {
@@ -38,7 +29,8 @@ void Steering::end_epoch(double next_rate, bool last) {
 }
 
 void Steering::end_window(double next_rate, bool last) {
-  const WindowStats stats = ddp_.take_window();
+  const WindowStats stats = exchange_.take_window();
+  if (std::isnan(rate_)) rate_ = next_rate;
   if (controller_) describe_layers(stats);
   if (controller_ && window_steps_ > 0) windows_.push_back({window_, rate_, stats.steps, layers_});
   if (!last)
@@ -56,17 +48,16 @@ void Steering::end_window(double next_rate, bool last) {
 }
 
 void Steering::describe_layers(const WindowStats& stats) {
-  const Exchange& exchange = ddp_.exchange();
   layers_.clear();
-  for (std::size_t i = 0; i < exchange.tensors(); ++i) {
-    const CodecOptions& level = levels_[static_cast<std::size_t>(exchange.level(i))];
+  for (std::size_t i = 0; i < exchange_.tensors(); ++i) {
+    const CodecOptions& level = levels_[static_cast<std::size_t>(exchange_.level(i))];
     // Small and one-dimensional tensors go dense whatever their level says.
-    const bool routed = !exchange.compresses(i) && !std::holds_alternative<NoneOptions>(level);
+    const bool routed = !exchange_.compresses(i) && !std::holds_alternative<NoneOptions>(level);
     LayerRecord& layer = layers_.emplace_back();
-    layer = {.name = exchange.tensor(i).name,
-             .elements = static_cast<std::int64_t>(exchange.tensor(i).shape.count()),
-             .norm = stats.norms[i],
-             .level = exchange.level(i),
+    layer = {.name = exchange_.tensor(i).name,
+             .elements = static_cast<std::int64_t>(exchange_.tensor(i).shape.count()),
+             .norm = stats.norms.empty() ? std::numeric_limits<double>::quiet_NaN() : stats.norms[i],
+             .level = exchange_.level(i),
              .codec = routed ? "none" : codec_text(level),
              .reason = routed ? "not worth compressing" : reasons_[i]};
     if (!stats.squares.empty()) layer.squares = stats.squares[i];
@@ -79,17 +70,16 @@ void Steering::describe_layers(const WindowStats& stats) {
 }
 
 void Steering::apply(Decision decision) {
-  Exchange& exchange = ddp_.exchange();
   std::vector<std::int64_t> message(decision.levels.begin(), decision.levels.end());
   message.push_back(decision.batch);
-  message.resize(exchange.tensors() + 1);
+  message.resize(exchange_.tensors() + 1);
   control_.broadcast(std::as_writable_bytes(std::span(message)), 0);
   control_bytes_ += message.size() * sizeof message[0];
   batch_ = message.back();
   message.pop_back();
   bool changed = false;
-  for (std::size_t i = 0; i < message.size(); ++i) changed = changed || message[i] != exchange.level(i);
-  if (changed) exchange.set_levels(std::vector<int>(message.begin(), message.end()));
+  for (std::size_t i = 0; i < message.size(); ++i) changed = changed || message[i] != exchange_.level(i);
+  if (changed) exchange_.set_levels(std::vector<int>(message.begin(), message.end()));
   reasons_ = std::move(decision.reasons);
   batch_reason_ = std::move(decision.batch_reason);
 }

@@ -2,27 +2,25 @@
 // follow levels, so all must agree. Keeps for the record what was decided and why.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "accordion/adapt/control.h"
-#include "accordion/ddp/ddp.h"
+#include "accordion/comm/communicator.h"
+#include "accordion/exchange/exchange.h"
 #include "accordion/log/epoch_record.h"
-#include "accordion/train/options.h"
-#include "accordion/train/replay.h"
 
 namespace accordion {
-
-// What must be tracked for a controller.
-Tracking run_tracking(const ControlOptions& options, const Controller& controller);
 
 class Steering {
  public:
   // Applies the controller's first decision. Rank 0 decides; the others have no controller. `rate` is the
-  // schedule's at the first step.
-  Steering(const ControlOptions& options, std::vector<CodecOptions> levels,
-           std::unique_ptr<Controller> controller, DataParallel& ddp, Communicator& control, double rate);
+  // schedule's at the first step; NaN where it is not known, and then the first window's end is no decay.
+  Steering(int window_steps, std::vector<CodecOptions> levels, std::unique_ptr<Controller> controller,
+           Exchange& exchange, Communicator& control, double rate);
 
   // Samples in a step of all ranks, from the next epoch on; 0: as the run's options have it.
   std::int64_t batch() const { return batch_; }
@@ -49,7 +47,7 @@ class Steering {
   int window_steps_;  // 0: a window is an epoch.
   std::vector<CodecOptions> levels_;
   std::unique_ptr<Controller> controller_;
-  DataParallel& ddp_;
+  Exchange& exchange_;
   Communicator& control_;
   int window_ = 0;
   int steps_ = 0;  // In this window.

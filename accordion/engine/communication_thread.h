@@ -1,0 +1,112 @@
+// The threads that call exchange. Backward posts a bucket as soon as it is full and goes on; buckets are
+// exchanged in the order they were posted, which is the same on every rank. One thread prepares, which calls no
+// collective; the other moves messages. So the next bucket is encoded while the last one's messages travel.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "accordion/exchange/exchange.h"
+
+namespace accordion {
+
+// How well communication hid behind backward.
+struct Overlap {
+  double busy_seconds = 0;     // In exchange.
+  double exposed_seconds = 0;  // Of these, after backward had handed over its last bucket.
+
+  double hidden_share() const { return busy_seconds > 0 ? 1 - exposed_seconds / busy_seconds : 1; }
+};
+
+// What a step's gradients become when a rank had values that are not finite. In any case nothing of the step
+// is kept.
+enum class NonFinite {
+  kPropagate,  // NaN, which a loss scaler takes as a sign to skip the step.
+  kSkip,       // Zero.
+  kThrow,      // An Error on every rank.
+};
+
+struct CommunicationOptions {
+  NonFinite on_non_finite = NonFinite::kPropagate;
+  // Exchange starts when the step's last bucket is there: nothing is hidden behind backward.
+  bool deferred = false;
+  // Limit of the norm of all of this rank's gradients, applied before they are encoded; 0 for none. Needs all
+  // of a step's buckets, so it implies `deferred`.
+  double clip_norm = 0;
+};
+
+struct PostedBucket {
+  std::variant<std::span<float>, std::span<double>> values;
+  std::vector<Slice> slices;
+  bool last = false;  // Of its step.
+  // Where ranks may not use all tensors: a flag a slice, whether this one did. Empty: all are used.
+  std::vector<char> used = {};
+};
+
+class CommunicationThread {
+ public:
+  // Called once a bucket, when the step's last one has been exchanged: only then is it known whether the step
+  // was finite on every rank. The bucket then holds the mean; or why it does not.
+  using Done = std::function<void(std::exception_ptr)>;
+
+  explicit CommunicationThread(Exchange& exchange, CommunicationOptions options = {});
+  ~CommunicationThread();  // Completes what was posted.
+
+  // After a step that failed on this rank alone, its messages and the others' no longer belong together: what is
+  // posted later fails too.
+  void post(PostedBucket bucket, Done done);
+
+  // Whether the last step that has ended was kept.
+  bool last_step_kept();
+  Overlap take_overlap();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Job {
+    PostedBucket bucket;
+    Done done;
+    Clock::time_point posted;
+    bool prepared = false;
+    std::exception_ptr failure = nullptr;
+  };
+  // Counts a thread as busy while it lives.
+  class Busy;
+
+  bool may_prepare() const;
+  void prepare_buckets();
+  void prepare(Job& job);
+  void move_buckets();
+  void move(Job& job);
+  void end_step(const std::vector<Job>& step);
+  void give_up_step();
+  void clip();
+
+  Exchange& exchange_;
+  CommunicationOptions options_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Job> posted_, prepared_;
+  int under_way_ = 0;        // Prepared and not yet moved.
+  bool begins_step_ = true;  // The bucket to be prepared next.
+  bool step_ended_ = true;   // Whether the step whose last bucket was prepared has ended.
+  bool kept_ = true;
+  bool stop_ = false, all_prepared_ = false;
+  std::exception_ptr failure_;  // Of the step under way, and of all that follow once broken.
+  bool broken_ = false;
+  int busy_ = 0;
+  Clock::time_point busy_since_;
+  double busy_seconds_ = 0;  // Of the step under way.
+  Overlap overlap_;
+  std::array<std::thread, 2> threads_;  // Last: start when everything else is there.
+};
+
+}  // namespace accordion

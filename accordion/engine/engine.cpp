@@ -1,0 +1,113 @@
+#include "accordion/engine/engine.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "accordion/base/error.h"
+#include "accordion/exchange/agreement.h"
+
+namespace accordion {
+namespace {
+
+std::size_t parameters_of(const std::vector<TensorInfo>& tensors) {
+  std::size_t count = 0;
+  for (const TensorInfo& tensor : tensors) count += tensor.shape.count();
+  return count;
+}
+
+// Everything that the size and order of messages follow from, before a rank may refuse any of it alone.
+EngineOptions require_same(Group& group, const std::vector<TensorInfo>& tensors,
+                           const EngineOptions& options) {
+  std::ostringstream names, settings;
+  for (const TensorInfo& tensor : tensors) {
+    names << tensor.name << " [";
+    for (std::size_t i = 0; i < tensor.shape.dims.size(); ++i)
+      names << (i ? ", " : "") << tensor.shape.dims[i];
+    names << "]\n";
+  }
+  settings << "seed = " << options.seed << "\ndeferred = " << options.communication.deferred
+           << "\nclip_norm = " << options.communication.clip_norm
+           << "\non_non_finite = " << static_cast<int>(options.communication.on_non_finite)
+           << "\nmin_count = " << options.routing.min_count << "\nmin_rate = " << options.routing.min_rate
+           << "\npaper = " << options.routing.paper << '\n';
+  const Json control = to_json(options.control);
+  for (const auto& [key, value] : control.items()) settings << key << " = " << value.dump() << '\n';
+  const Claim claims[] = {{"tensors", names.str()}, {"settings", settings.str()}};
+  require_agreement(group.control(), claims);
+  check_control("control", options.control);
+  return options;
+}
+
+// Only the rank that decides watches.
+ExchangeOptions exchange_options(const EngineOptions& options, const std::vector<CodecOptions>& levels,
+                                 const Controller& controller, int rank) {
+  ExchangeOptions exchange{.levels = levels,
+                           .routing = options.routing,
+                           .seed = options.seed,
+                           .published = options.control.published(),
+                           .threads = options.threads,
+                           .watch_dense = options.communication.on_non_finite != NonFinite::kPropagate};
+  if (rank != 0) return exchange;
+  const Needs needs = controller.needs();
+  exchange.track = {.norms = options.record_norms || options.control.controller != "static",
+                    .squares = needs.squares,
+                    .trials = needs.trials,
+                    .low_rank = options.control.low_rank(),
+                    .aggregated = options.control.norms == "aggregated"};
+  return exchange;
+}
+
+// Deep gradient compression limits the norm of the whole model's gradient, which no codec sees.
+CommunicationOptions with_clipping(CommunicationOptions communication,
+                                   const std::vector<CodecOptions>& levels, int ranks) {
+  for (const CodecOptions& level : levels)
+    if (const auto* dgc = std::get_if<DgcOptions>(&level); dgc && dgc->clip > 0) {
+      const double limit = dgc->clip / std::sqrt(ranks);
+      communication.clip_norm =
+          communication.clip_norm > 0 ? std::min(communication.clip_norm, limit) : limit;
+    }
+  return communication;
+}
+
+}  // namespace
+
+Engine::Engine(Group& group, std::vector<TensorInfo> tensors, EngineOptions options,
+               std::unique_ptr<Controller> controller)
+    : group_(group),
+      options_(require_same(group, tensors, options)),
+      levels_(control_levels("control", options_.control, parameters_of(tensors))),
+      // On every rank, so that all of them refuse what one refuses; rank 0's decides.
+      controller_(controller
+                      ? std::move(controller)
+                      : make_controller(options_.control, tensors.size(), static_cast<int>(levels_.size()))),
+      exchange_(group_.gradients(), std::move(tensors),
+                exchange_options(options_, levels_, *controller_, group_.rank())),
+      thread_(exchange_, with_clipping(options_.communication, levels_, group_.size())),
+      steering_(options_.control.window, levels_, group_.rank() == 0 ? std::move(controller_) : nullptr,
+                exchange_, group_.control(), options_.learning_rate) {}
+
+void Engine::set_batch(std::int64_t local_samples, std::int64_t global_samples) {
+  if (local_samples < 0 || global_samples < 1 || local_samples > global_samples)
+    throw UsageError("set_batch: " + std::to_string(local_samples) + " of " + std::to_string(global_samples) +
+                     " samples, expected 0 <= local <= global and at least 1 global");
+  exchange_.set_weight(static_cast<double>(local_samples) * group_.size() /
+                       static_cast<double>(global_samples));
+}
+
+void Engine::set_batch(std::int64_t local_samples) {
+  std::int64_t global_samples = local_samples;
+  group_.control().sum(std::span(&global_samples, 1));
+  set_batch(local_samples, global_samples);
+}
+
+EpochReport Engine::end_epoch(double next_learning_rate, bool last) {
+  EpochReport report{.stats = exchange_.take_epoch_stats(), .overlap = thread_.take_overlap()};
+  steering_.end_epoch(next_learning_rate, last);
+  report.layers = steering_.layers();
+  report.windows = steering_.take_windows();
+  report.stats.traffic.control_bytes += steering_.take_control_bytes();
+  exchange_.set_epoch(++epoch_);
+  return report;
+}
+
+}  // namespace accordion

@@ -1,0 +1,115 @@
+// What every caller drives: named tensors and a group in, means out, and levels that adapt. It holds the
+// exchange, the threads that call it, and the controller with its way to all ranks. It sees host memory only;
+// futures, devices and autograd are the caller's matter.
+//
+//   Engine engine(group, tensors, {.control = {.controller = "accordion", .mild = ..., .strong = ...}});
+//   each step:   engine.post(bucket, done), for every bucket, in the same order on every rank
+//   each epoch:  engine.end_epoch(next_learning_rate)
+//
+// Between steps it is called from one thread, the training thread's. The calls that are marked collective are
+// made by all ranks.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "accordion/comm/group.h"
+#include "accordion/compress/tensor.h"
+#include "accordion/engine/communication_thread.h"
+#include "accordion/engine/steering.h"
+
+namespace accordion {
+
+struct EngineOptions {
+  // One codec throughout, or a controller and its levels.
+  ControlOptions control = {};
+  // When gradients travel, and what becomes of a step with values that are not finite.
+  CommunicationOptions communication = {};
+  // The learning rate of the first step, for controllers that heed its falls; NaN where it is not known: then
+  // the end of the first epoch is none.
+  double learning_rate = std::numeric_limits<double>::quiet_NaN();
+  std::uint64_t seed = 0;
+  // Which tensors are worth compressing.
+  Routing routing = {};
+  // Layers are encoded and decoded side by side.
+  int threads = 1;
+  // Keep norms of summed gradients for the record even if the controller needs none. Costs an addition an
+  // element, on rank 0.
+  bool record_norms = false;
+};
+
+// What an epoch leaves behind.
+struct EpochReport {
+  EpochStats stats = {};
+  Overlap overlap = {};
+  // Rank 0's: the layers in the epoch, or in the last window that has ended, and the windows that ended in it,
+  // where windows are not epochs.
+  std::vector<LayerRecord> layers = {};
+  std::vector<WindowRecord> windows = {};
+};
+
+class Engine {
+ public:
+  // Collective: throws an Error on every rank when the ranks' tensors or options differ, and a UsageError for
+  // options that contradict each other. `controller` takes the place of the one that the options name.
+  Engine(Group& group, std::vector<TensorInfo> tensors, EngineOptions options,
+         std::unique_ptr<Controller> controller = nullptr);
+
+  std::size_t tensors() const { return exchange_.tensors(); }
+  const TensorInfo& tensor(std::size_t i) const { return exchange_.tensor(i); }
+  // The codec settings that levels are places in, mildest first; the one in force, and whether the tensor is
+  // compressed at it.
+  const std::vector<CodecOptions>& levels() const { return levels_; }
+  int level(std::size_t i) const { return exchange_.level(i); }
+  bool compresses(std::size_t i) const { return exchange_.compresses(i); }
+
+  // Weighs this rank's gradient, a mean over `local_samples`, by its share of `global_samples`. Holds until
+  // changed. A rank without samples says 0; its gradient must still be finite.
+  void set_batch(std::int64_t local_samples, std::int64_t global_samples);
+  // The same where the global number is not known. Collective.
+  void set_batch(std::int64_t local_samples);
+
+  // Takes a bucket of gradients and gives back their mean over the samples of all ranks. Its memory must last
+  // until `done` is called, from another thread, when the step's last bucket has been exchanged.
+  void post(PostedBucket bucket, CommunicationThread::Done done) {
+    thread_.post(std::move(bucket), std::move(done));
+  }
+
+  // Whether the last step was kept: false when a rank's gradients were not finite.
+  bool last_step_kept() { return thread_.last_step_kept(); }
+
+  // After each step, where the controller watches windows of steps; elsewhere it does nothing. `last`: of
+  // training, which has nothing left to decide. Collective.
+  void end_step(double next_learning_rate, bool last = false) {
+    steering_.end_step(next_learning_rate, last);
+  }
+
+  // After each epoch: decides the levels of the next one. Collective.
+  EpochReport end_epoch(double next_learning_rate, bool last = false);
+
+  // How well communication hid behind backward since the last call, or the last epoch's end.
+  Overlap take_overlap() { return thread_.take_overlap(); }
+
+  // Samples in a step of all ranks that the controller wants from the next epoch on, and why; 0: it leaves them
+  // alone.
+  std::int64_t batch() const { return steering_.batch(); }
+  const std::string& batch_reason() const { return steering_.batch_reason(); }
+
+  // The exchange itself, for what is not about steps. To be used only between them.
+  Exchange& exchange() { return exchange_; }
+
+ private:
+  Group group_;
+  EngineOptions options_;
+  std::vector<CodecOptions> levels_;
+  std::unique_ptr<Controller> controller_;  // Until it moves to where it is asked.
+  Exchange exchange_;
+  CommunicationThread thread_;
+  Steering steering_;
+  int epoch_ = 0;
+};
+
+}  // namespace accordion

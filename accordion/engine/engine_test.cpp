@@ -1,0 +1,278 @@
+// The engine between threads: what goes in is averaged, levels follow the controller, failures fail their step.
+#include "accordion/engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <future>
+
+#include "accordion/base/error.h"
+#include "accordion/base/noise_testing.h"
+#include "accordion/comm/loopback.h"
+
+namespace accordion {
+namespace {
+
+using Floats = std::vector<float>;
+
+const std::vector<TensorInfo> kTensors = {{"a", {{40, 30}}}, {"b", {{50, 40}}}, {"c", {{9}}}};
+
+Floats gradient(std::size_t tensor, int rank, int step) {
+  return noise(kTensors[tensor].shape.count(),
+               static_cast<unsigned>(1000 * step + 10 * rank) + static_cast<unsigned>(tensor));
+}
+
+// One step, a bucket a tensor, last tensors first. Throws what the engine says went wrong.
+std::vector<Floats> run_step(Engine& engine, std::vector<Floats> gradients) {
+  std::vector<std::promise<void>> done(gradients.size());
+  for (std::size_t k = gradients.size(); k-- > 0;)
+    engine.post({.values = std::span<float>(gradients[k]),
+                 .slices = {{static_cast<int>(k), 0, gradients[k].size()}},
+                 .last = k == 0},
+                [&, k](const std::exception_ptr& failure) {
+                  failure ? done[k].set_exception(failure) : done[k].set_value();
+                });
+  std::exception_ptr first;
+  for (std::promise<void>& bucket : done) try {
+      bucket.get_future().get();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  if (first) std::rethrow_exception(first);
+  return gradients;
+}
+
+std::vector<Floats> gradients_of(int rank, int step) {
+  std::vector<Floats> gradients;
+  for (std::size_t t = 0; t < kTensors.size(); ++t) gradients.push_back(gradient(t, rank, step));
+  return gradients;
+}
+
+const ControlOptions kAccordion{
+    .controller = "accordion", .mild = "topk:keep=0.5", .strong = "topk:keep=0.02", .interval = 1};
+
+TEST(Engine, GivesTheMeanOverSamples) {
+  run_loopback_groups(3, [](Group& group) {
+    Engine engine(group, kTensors, {});
+    const std::int64_t samples[] = {5, 2, 0};
+    engine.set_batch(samples[group.rank()], 7);
+    const auto means = run_step(engine, gradients_of(group.rank(), 0));
+    for (std::size_t t = 0; t < kTensors.size(); ++t)
+      for (std::size_t i = 0; i < means[t].size(); ++i)
+        ASSERT_NEAR(means[t][i], (5 * gradient(t, 0, 0)[i] + 2 * gradient(t, 1, 0)[i]) / 7, 1e-5);
+    engine.set_batch(2);
+    EXPECT_NEAR(run_step(engine, gradients_of(group.rank(), 1))[2][3],
+                (gradient(2, 0, 1)[3] + gradient(2, 1, 1)[3] + gradient(2, 2, 1)[3]) / 3, 1e-5);
+  });
+}
+
+// The same bits as an exchange that is called bucket by bucket, although buckets overlap here.
+TEST(Engine, DoesWhatTheExchangeDoes) {
+  for (const char* codec :
+       {"none", "topk:keep=0.05", "powersgd:approx-rank=2", "qsgd:bits=4,share-scale=true"})
+    run_loopback_groups(3, [&](Group& group) {
+      Engine engine(group, kTensors, {.control = {.codec = codec}, .seed = 3});
+      std::vector<std::vector<Floats>> got;
+      for (int step = 0; step < 5; ++step) got.push_back(run_step(engine, gradients_of(group.rank(), step)));
+      Exchange plain(group.gradients(), kTensors, {.levels = {parse_codec(codec)}, .seed = 3});
+      for (int step = 0; step < 5; ++step) {
+        auto gradients = gradients_of(group.rank(), step);
+        for (std::size_t t = kTensors.size(); t-- > 0;)
+          plain.mean(gradients[t], std::vector<Slice>{{static_cast<int>(t), 0, gradients[t].size()}});
+        plain.end_step();
+        EXPECT_EQ(got[static_cast<std::size_t>(step)], gradients) << codec << " step " << step;
+      }
+    });
+}
+
+TEST(Engine, LevelsFollowTheControllerOnEveryRank) {
+  run_loopback_groups(2, [](Group& group) {
+    Engine engine(group, kTensors, {.control = kAccordion, .learning_rate = 0.1});
+    EXPECT_EQ(engine.levels().size(), 2u);
+    std::vector<std::vector<int>> levels;
+    std::uint64_t payload[4];
+    // The same gradients again and again are no critical regime, until the rate falls.
+    const double rates[] = {0.1, 0.1, 0.01, 0.01};
+    for (int epoch = 0; epoch < 4; ++epoch) {
+      for (int step = 0; step < 3; ++step) run_step(engine, gradients_of(group.rank(), step));
+      levels.push_back({engine.level(0), engine.level(1)});
+      const EpochReport report = engine.end_epoch(rates[epoch]);
+      EXPECT_EQ(report.stats.steps, 3);
+      payload[epoch] = report.stats.traffic.payload_bytes;
+      if (group.rank() > 0) {
+        EXPECT_TRUE(report.layers.empty());
+        continue;
+      }
+      ASSERT_EQ(report.layers.size(), kTensors.size());
+      EXPECT_EQ(report.layers[0].level, levels.back()[0]) << "the record has what was in force";
+      EXPECT_GT(report.layers[0].norm, 0);
+      EXPECT_EQ(report.layers[2].codec, "none");
+    }
+    EXPECT_EQ(levels, (std::vector<std::vector<int>>{{0, 0}, {0, 0}, {1, 1}, {0, 0}}));
+    EXPECT_LT(payload[2] * 4, payload[1]);
+    EXPECT_EQ(payload[3], payload[0]);
+  });
+}
+
+TEST(Engine, WindowsOfSteps) {
+  run_loopback_groups(2, [](Group& group) {
+    ControlOptions control = kAccordion;
+    control.window = 2;
+    Engine engine(group, kTensors, {.control = control, .learning_rate = 0.1});
+    std::vector<int> levels;
+    for (int step = 0; step < 7; ++step) {
+      levels.push_back(engine.level(0));
+      run_step(engine, gradients_of(group.rank(), 0));
+      engine.end_step(0.1, step == 6);
+    }
+    EXPECT_EQ(levels, (std::vector<int>{0, 0, 0, 0, 1, 1, 1}));
+    const EpochReport report = engine.end_epoch(0.1, true);
+    if (group.rank() > 0) return;
+    ASSERT_EQ(report.windows.size(), 4u) << "the last as long as there were steps";
+    EXPECT_EQ(report.windows[3].steps, 1);
+    EXPECT_EQ(report.windows[2].layers[0].level, 1);
+  });
+}
+
+// DGC warms up over epochs, and nobody has to tell it which one it is.
+TEST(Engine, CountsEpochs) {
+  run_loopback_groups(2, [](Group& group) {
+    Engine engine(group, kTensors, {.control = {.codec = "dgc:keep=0.001,warmup=true"}});
+    std::uint64_t before = ~std::uint64_t{0};
+    for (int epoch = 0; epoch < 4; ++epoch) {
+      run_step(engine, gradients_of(group.rank(), epoch));
+      const std::uint64_t sent = engine.end_epoch(0.1).stats.traffic.payload_bytes;
+      EXPECT_LT(sent, before) << epoch;
+      before = sent;
+    }
+  });
+}
+
+TEST(Engine, SaysWhetherTheLastStepWasKept) {
+  run_loopback_groups(2, [](Group& group) {
+    Engine engine(
+        group, kTensors,
+        {.control = {.codec = "topk:keep=0.1"}, .communication = {.on_non_finite = NonFinite::kSkip}});
+    for (int step = 0; step < 3; ++step) {
+      auto gradients = gradients_of(group.rank(), step);
+      if (step == 1 && group.rank() == 1) gradients[1][7] = std::nanf("");
+      const auto means = run_step(engine, gradients);
+      EXPECT_EQ(engine.last_step_kept(), step != 1);
+      EXPECT_EQ(means[0] == Floats(means[0].size()), step == 1) << "a step that is skipped is zero";
+    }
+    EXPECT_EQ(engine.end_epoch(0.1).stats.dropped_steps, 1);
+  });
+}
+
+TEST(Engine, AStepThatAllRefuseCanBeFollowedByAnother) {
+  for (const bool deferred : {false, true})
+    run_loopback_groups(2, [&](Group& group) {
+      Engine engine(group, kTensors,
+                    {.control = {.codec = "topk:keep=0.1"},
+                     .communication = {.on_non_finite = NonFinite::kThrow, .deferred = deferred}});
+      Engine calm(group, kTensors,
+                  {.control = {.codec = "topk:keep=0.1"}, .communication = {.deferred = deferred}});
+      auto spoilt = gradients_of(group.rank(), 0);
+      if (group.rank() == 1) spoilt[2][0] = std::nanf("");
+      EXPECT_THROW(run_step(engine, spoilt), Error);
+      // Nothing of the step stayed behind, in residuals or in flags; but draws go on.
+      run_step(calm, std::vector<Floats>{Floats(1200), Floats(2000), Floats(9)});
+      for (int step = 1; step < 3; ++step)
+        EXPECT_EQ(run_step(engine, gradients_of(group.rank(), step)),
+                  run_step(calm, gradients_of(group.rank(), step)));
+    });
+}
+
+// A communicator that fails when it is told to, on this rank alone, before it reaches the others.
+class Failing final : public Communicator {
+ public:
+  explicit Failing(Communicator& inner) : inner_(inner) {}
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  void all_to_all(std::span<const std::span<const std::byte>> send,
+                  std::span<const std::span<std::byte>> receive) override {
+    ++calls;
+    if (fails) throw Error("the cable is out");
+    inner_.all_to_all(send, receive);
+  }
+  void broadcast(std::span<std::byte> bytes, int root) override { inner_.broadcast(bytes, root); }
+
+  std::atomic<bool> fails = false;
+  std::atomic<int> calls = 0;
+
+ private:
+  Communicator& inner_;
+};
+
+std::string failure_of(Engine& engine, int rank, int step) {
+  try {
+    run_step(engine, gradients_of(rank, step));
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Engine, ABucketThatFailsFailsItsStepAndAllThatFollow) {
+  for (const bool deferred : {false, true})
+    run_loopback_groups(2, [&](Group& inner) {
+      const auto gradients = std::make_shared<Failing>(inner.gradients());
+      const std::shared_ptr<Communicator> control(&inner.control(), [](Communicator*) {});
+      Group group(gradients, control);
+      Engine engine(group, kTensors,
+                    {.control = {.codec = "topk:keep=0.1"}, .communication = {.deferred = deferred}});
+      run_step(engine, gradients_of(group.rank(), 0));
+      if (group.rank() == 1) {  // Rank 0 leaves, once it has seen what it should see.
+        EXPECT_NE(failure_of(engine, 1, 1), "");
+        return;
+      }
+      const int before = gradients->calls;
+      gradients->fails = true;
+      EXPECT_EQ(failure_of(engine, 0, 1), "the cable is out");
+      EXPECT_EQ(gradients->calls, before + 1) << "nothing more of the step was sent";
+      EXPECT_FALSE(engine.last_step_kept());
+      gradients->fails = false;
+      EXPECT_EQ(failure_of(engine, 0, 2),
+                "no gradients are exchanged any more, because an earlier step failed: the cable is out");
+      EXPECT_EQ(gradients->calls, before + 1);
+      EXPECT_EQ(engine.exchange().take_epoch_stats().steps, 1) << "nothing of the others was kept";
+    });
+}
+
+TEST(Engine, RanksThatDifferAreRefusedByName) {
+  run_loopback_groups(2, [](Group& group) {
+    const bool odd = group.rank() == 1;
+    const auto refusal = [&](const std::vector<TensorInfo>& tensors,
+                             const EngineOptions& options) -> std::string {
+      try {
+        Engine engine(group, tensors, options);
+        return "";
+      } catch (const std::exception& error) {
+        return error.what();
+      }
+    };
+    EXPECT_EQ(refusal({{"a", {{4, odd ? 3 : 2}}}}, {}),
+              "rank 1 differs from rank 0 in its tensors: a [4, 3] against a [4, 2]");
+    EXPECT_EQ(refusal(kTensors, {.seed = odd ? 1u : 2u}),
+              "rank 1 differs from rank 0 in its settings: seed = 1 against seed = 2");
+    EXPECT_EQ(refusal(kTensors, {.control = {.codec = odd ? "fp16" : "none"}}),
+              "rank 1 differs from rank 0 in its settings: codec = \"fp16\" against codec = \"none\"");
+    // What contradicts itself is refused alike by all.
+    EXPECT_NE(refusal(kTensors, {.control = {.controller = "accordion"}}).find("expects mild and strong"),
+              std::string::npos);
+    EXPECT_NE(refusal(kTensors, {.control = {.controller = "acordion"}}).find("acordion"), std::string::npos);
+  });
+}
+
+TEST(Engine, RefusesSharesThatCannotBe) {
+  run_loopback_groups(1, [](Group& group) {
+    Engine engine(group, kTensors, {});
+    EXPECT_THROW(engine.set_batch(3, 2), UsageError);
+    EXPECT_THROW(engine.set_batch(0, 0), UsageError);
+    EXPECT_THROW(engine.set_batch(-1, 2), UsageError);
+  });
+}
+
+}  // namespace
+}  // namespace accordion

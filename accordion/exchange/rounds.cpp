@@ -1,0 +1,289 @@
+#include "accordion/exchange/rounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "accordion/base/error.h"
+#include "accordion/base/half.h"
+#include "accordion/base/parallel.h"
+#include "accordion/exchange/frame.h"
+#include "accordion/kernels/dense.h"
+
+namespace accordion {
+
+Context BucketRounds::context(int tensor, int piece) const {
+  Context context = step_;
+  context.tensor = tensor;
+  context.piece = piece;
+  return context;
+}
+
+void BucketRounds::prepare(std::span<float> bucket, std::span<const Slice> slices, const Context& step) {
+  bucket_ = bucket;
+  slices_ = slices;
+  step_ = step;
+  counts_ = {};
+  for (const Slice& slice : slices_)
+    if (!layer(slice.tensor).keeps_residual())
+      layer(slice.tensor).flush_into(bucket_.subspan(slice.offset, slice.count));
+  prepare_dense();
+  encode_round(0);
+}
+
+BucketCounts BucketRounds::run(bool check_dense) {
+  send_dense(check_dense);
+  int rounds = 0;
+  for (const Slice& slice : slices_)
+    if (const Compressor* codec = layer(slice.tensor).compressor())
+      rounds = std::max(rounds, codec->rounds());
+  for (int i = 0; i < rounds; ++i) {
+    if (i > 0) encode_round(i);
+    send_round();
+  }
+  return std::exchange(counts_, {});
+}
+
+// Dividing before the sum keeps it in range, and is exact where the number of ranks is a power of two.
+void BucketRounds::prepare_dense() {
+  std::size_t count = 0;
+  for (const Slice& slice : slices_)
+    if (!layer(slice.tensor).compressor()) count += slice.count;
+  const float factor = 1.0f / static_cast<float>(gradients_.size());
+  // Nothing to leave out: where it lies.
+  if (count == bucket_.size()) {
+    if (factor != 1) kernels::scale(bucket_, factor);
+    return;
+  }
+  dense_.resize(count);
+  std::size_t at = 0;
+  for (const Slice& slice : slices_) {
+    if (layer(slice.tensor).compressor()) continue;
+    std::copy_n(bucket_.data() + slice.offset, slice.count, dense_.data() + at);
+    at += slice.count;
+  }
+  kernels::scale(std::span(dense_), factor);
+}
+
+void BucketRounds::send_dense(bool check) {
+  std::size_t count = 0;
+  for (const Slice& slice : slices_)
+    if (!layer(slice.tensor).compressor()) count += slice.count;
+  const bool in_place = count == bucket_.size();
+  if (count == 0) return;
+  const std::span<float> values = in_place ? bucket_ : std::span(dense_);
+  gradients_.sum(values);
+  counts_.tally.sum(values.size_bytes(), values.size());
+  // The same on every rank, so all of them notice. A square of a finite float is finite in double precision.
+  if (check) counts_.finite = counts_.finite && std::isfinite(kernels::sum_of_squares(values));
+  if (in_place) return;
+  std::size_t at = 0;
+  for (const Slice& slice : slices_) {
+    if (layer(slice.tensor).compressor()) continue;
+    std::copy_n(dense_.data() + at, slice.count, bucket_.data() + slice.offset);
+    at += slice.count;
+  }
+}
+
+void BucketRounds::encode_round(int i) {
+  parts_.clear();
+  kinds_.clear();
+  for (const Slice& slice : slices_) {
+    Compressor* codec = layer(slice.tensor).compressor();
+    if (!codec || codec->rounds() <= i) continue;
+    const Round what = codec->round(i, context(slice.tensor));
+    const int pieces = what.pattern == Pattern::kScatter ? gradients_.size() : 1;
+    for (int piece = 0; piece < pieces; ++piece)
+      parts_.push_back({i, slice.tensor, what, bucket_.subspan(slice.offset, slice.count), piece});
+  }
+  // The same order on every rank: by kind of collective, then by receiver, then as the layers lie in the
+  // bucket.
+  const auto kind = [](const Part& part) {
+    const bool adds = part.what.pattern == Pattern::kSum || part.what.pattern == Pattern::kMax;
+    return std::tuple(part.what.pattern, adds ? part.what.element : Element::kByte, part.what.fixed);
+  };
+  std::stable_sort(parts_.begin(), parts_.end(), [&](const Part& a, const Part& b) {
+    return std::tuple(kind(a), a.piece) < std::tuple(kind(b), b.piece);
+  });
+  std::size_t room = 0;
+  for (std::size_t begin = 0, end = 0; begin < parts_.size(); begin = end) {
+    // Wherever a kind's messages begin, all elements are aligned.
+    room = (room + 7) / 8 * 8;
+    for (; end < parts_.size() && kind(parts_[end]) == kind(parts_[begin]); ++end) {
+      const Part& part = parts_[end];
+      const bool framed = part.what.pattern == Pattern::kGather || part.what.pattern == Pattern::kScatter;
+      parts_[end].offset = room;
+      room += framed ? frame_bytes(part.what.max_bytes) : part.what.max_bytes;
+    }
+    kinds_.push_back(std::span(parts_).subspan(begin, end - begin));
+  }
+  // Never shrinks: growing again would clear bytes that are about to be overwritten.
+  if (send_.size() < room) send_.resize(room);
+  for (const std::span<Part> parts : kinds_) encode_parts(parts);
+}
+
+// Messages that are added lie end to end; all others are framed.
+void BucketRounds::encode_parts(std::span<Part> parts) {
+  const Pattern pattern = parts[0].what.pattern;
+  const bool framed = pattern == Pattern::kGather || pattern == Pattern::kScatter;
+  const std::size_t header = framed ? kFrameHeader : 0;
+
+  // Chunks of one layer share its codec, and so its scratch memory: they are encoded one after the other.
+  const std::size_t layers = pattern == Pattern::kScatter
+                                 ? parts.size() / static_cast<std::size_t>(gradients_.size())
+                                 : parts.size();
+  parallel_for(layers, threads_, [&](std::size_t k) {
+    for (; k < parts.size(); k += layers) {
+      Part& part = parts[k];
+      const auto out = std::span(send_).subspan(part.offset + header, part.what.max_bytes);
+      part.encoded = layer(part.tensor)
+                         .compressor()
+                         ->encode(part.round, context(part.tensor, part.piece),
+                                  layer(part.tensor).feedback(part.gradient), out);
+    }
+  });
+
+  std::size_t end = parts[0].offset;
+  for (Part& part : parts) {
+    counts_.finite = counts_.finite && part.encoded.finite;
+    counts_.entries += part.encoded.count;
+    if (!framed) continue;
+    // What a shorter message left free is closed up.
+    if (part.offset != end)
+      std::memmove(send_.data() + end + header, send_.data() + part.offset + header, part.encoded.bytes);
+    part.offset = end;
+    end += write_frame(std::span(send_).subspan(end), layer(part.tensor).codec(), part.gradient.size(),
+                       part.encoded);
+  }
+}
+
+void BucketRounds::send_round() {
+  for (const std::span<Part> parts : kinds_) switch (parts[0].what.pattern) {
+      case Pattern::kSum:
+      case Pattern::kMax:
+        reduce_parts(parts);
+        break;
+      case Pattern::kGather:
+        gather_parts(parts);
+        break;
+      case Pattern::kScatter:
+        scatter_parts(parts);
+        break;
+    }
+}
+
+void BucketRounds::reduce_parts(std::span<const Part> parts) {
+  const Element element = parts[0].what.element;
+  std::byte* const first = send_.data() + parts[0].offset;
+  const std::size_t bytes = parts.back().offset + parts.back().encoded.bytes - parts[0].offset;
+  const auto reduce = [&](auto* values) {
+    const std::span span(values, bytes / sizeof *values);
+    if constexpr (!std::is_enum_v<std::remove_pointer_t<decltype(values)>>)
+      if (parts[0].what.pattern == Pattern::kMax) return gradients_.max(span);
+    gradients_.sum(span);
+  };
+  switch (element) {
+    case Element::kFloat:
+      reduce(reinterpret_cast<float*>(first));
+      break;
+    case Element::kHalf:
+      reduce(reinterpret_cast<Half*>(first));
+      break;
+    case Element::kBfloat16:
+      reduce(reinterpret_cast<Bfloat16*>(first));
+      break;
+    case Element::kInt16:
+      reduce(reinterpret_cast<std::int16_t*>(first));
+      break;
+    case Element::kInt8:
+    case Element::kByte:
+      reduce(reinterpret_cast<std::int8_t*>(first));
+      break;
+  }
+  counts_.tally.sum(bytes, bytes / element_bytes(element));
+  parallel_for(parts.size(), threads_, [&](std::size_t k) {
+    const Part& part = parts[k];
+    const Message result{std::span<const std::byte>(send_).subspan(part.offset, part.encoded.bytes)};
+    layer(part.tensor)
+        .compressor()
+        ->decode(part.round, context(part.tensor), std::span(&result, 1), part.gradient);
+  });
+}
+
+void BucketRounds::gather_parts(std::span<const Part> parts) {
+  const auto ranks = static_cast<std::size_t>(gradients_.size());
+  const std::size_t begin = parts[0].offset;
+  const std::uint64_t mine = parts.back().offset + frame_bytes(parts.back().encoded.bytes) - begin;
+  lengths_.assign(ranks, mine);
+  if (!parts[0].what.fixed) {
+    gradients_.gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(lengths_)));
+    counts_.control_bytes += sizeof mine;
+    std::uint64_t most = 0;
+    for (const Part& part : parts) most += frame_bytes(part.what.max_bytes);
+    for (std::size_t r = 0; r < ranks; ++r)
+      if (lengths_[r] > most)
+        throw Error("rank " + std::to_string(gradients_.rank()) + ": rank " + std::to_string(r) +
+                    " announces " + std::to_string(lengths_[r]) + " bytes, expected at most " +
+                    std::to_string(most));
+  }
+  receive_parts();
+  gradients_.gather(std::span<const std::byte>(send_).subspan(begin, mine), places_);
+  for (const Part& part : parts) counts_.tally.gather(part.encoded.bytes, gradients_.size());
+  decode_frames(parts);
+}
+
+// Every rank sends me as much as I send to myself: messages for one rank are equally long.
+void BucketRounds::scatter_parts(std::span<const Part> parts) {
+  const auto ranks = static_cast<std::size_t>(gradients_.size()), layers = parts.size() / ranks;
+  scattered_.clear();
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const Part &first = parts[r * layers], &last = parts[(r + 1) * layers - 1];
+    scattered_.push_back(std::span<const std::byte>(send_).subspan(
+        first.offset, last.offset + frame_bytes(last.encoded.bytes) - first.offset));
+  }
+  const std::size_t mine = scattered_[static_cast<std::size_t>(gradients_.rank())].size();
+  lengths_.assign(ranks, mine);
+  receive_parts();
+  gradients_.all_to_all(scattered_, places_);
+  for (const Part& part : parts) counts_.tally.scatter(part.encoded.bytes, part.piece == gradients_.rank());
+  decode_frames(parts.subspan(static_cast<std::size_t>(gradients_.rank()) * layers, layers));
+}
+
+// Makes places_ of lengths_.
+void BucketRounds::receive_parts() {
+  std::size_t total = 0;
+  for (std::uint64_t length : lengths_) total += length;
+  if (receive_.size() < total) receive_.resize(total);
+  places_.clear();
+  std::size_t at = 0;
+  for (std::uint64_t length : lengths_) {
+    places_.push_back(std::span(receive_).subspan(at, length));
+    at += length;
+  }
+}
+
+// In each place lie the frames of all parts, in order.
+void BucketRounds::decode_frames(std::span<const Part> parts) {
+  const std::size_t ranks = places_.size();
+  messages_.resize(parts.size() * ranks);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    std::span<const std::byte> unread = places_[r];
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const Layer& of = layer(parts[k].tensor);
+      messages_[k * ranks + r] =
+          read_frame(unread, of.codec(), parts[k].gradient.size(), parts[k].what.max_bytes,
+                     "message of rank " + std::to_string(r) + " for " + of.info().name);
+    }
+  }
+  parallel_for(parts.size(), threads_, [&](std::size_t k) {
+    layer(parts[k].tensor)
+        .compressor()
+        ->decode(parts[k].round, context(parts[k].tensor), std::span(messages_).subspan(k * ranks, ranks),
+                 parts[k].gradient);
+  });
+}
+
+}  // namespace accordion
