@@ -8,7 +8,7 @@
 
 #include "accordion/base/error.h"
 #include "accordion/base/parallel.h"
-#include "accordion/models/shapes.h"
+#include "accordion/run/shapes.h"
 #include "bench/codec_bound.h"
 #include "bench/codec_check.h"
 #include "bench/codec_group.h"

@@ -11,7 +11,7 @@
 #include "accordion/log/write_file.h"
 #include "accordion/report/comparison.h"
 #include "accordion/report/comparison_text.h"
-#include "accordion/train/replay.h"
+#include "accordion/run/replay.h"
 #include "cli/comparison_recipe.h"
 #include "cli/verbs.h"
 

@@ -5,7 +5,7 @@
 
 #include "accordion/adapt/control.h"
 #include "accordion/log/windows.h"
-#include "accordion/train/replay.h"
+#include "accordion/run/replay.h"
 #include "cli/fields.h"
 #include "cli/verbs.h"
 

@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include "accordion/data/dataset.h"
+#include "accordion/run/replay.h"
 #include "accordion/train/data_options.h"
-#include "accordion/train/replay.h"
 
 namespace accordion::cli {
 

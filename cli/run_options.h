@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "accordion/train/options.h"
+#include "accordion/run/options.h"
 
 namespace accordion::cli {
 

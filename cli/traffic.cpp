@@ -9,11 +9,12 @@
 #include "accordion/data/dataset.h"
 #include "accordion/log/progress_text.h"
 #include "accordion/models/describe.h"
-#include "accordion/models/shapes.h"
 #include "accordion/models/zoo.h"
 #include "accordion/report/aligned.h"
-#include "accordion/train/forecast.h"
-#include "accordion/train/replay.h"
+#include "accordion/run/forecast.h"
+#include "accordion/run/replay.h"
+#include "accordion/run/shapes.h"
+#include "accordion/train/data_options.h"
 #include "cli/comparison_recipe.h"
 #include "cli/verbs.h"
 
@@ -66,6 +67,7 @@ TrainOptions checked(const TrainOptions& given, int workers, std::int64_t steps)
   if (by_shapes && steps == 0)
     throw UsageError("traffic: model=" + options.model +
                      " is known by its shapes only, expected --steps, of an epoch");
+  if (steps == 0) check_samples(options, dataset_facts(options.data));
   if (steps > 0 && options.control.controls_batch())
     throw UsageError("traffic: steps=" + std::to_string(steps) +
                      " beside batch-mild, expected none: steps follow from the batch size");
@@ -119,9 +121,9 @@ Row forecast_row(const std::string& setting, const TrainOptions& given, int work
           .by_shapes = known_by_shapes_only(given.model),
           .codec = "",
           .forecast = {}};
-  const StepsInEpoch steps_of = steps > 0
-                                    ? [steps](std::int64_t) { return steps; }
-                                    : planned_steps(row.options, dataset_facts(row.options.data), workers);
+  const StepsInEpoch steps_of = [&](std::int64_t batch) {
+    return steps > 0 ? steps : steps_in_epoch(row.options, dataset_facts(row.options.data), workers, batch);
+  };
   const std::vector<TensorInfo>& tensors = models.tensors(row.options, row.by_shapes);
   row.codec = codec_of(row.options.control, parameter_count(tensors));
   row.forecast = forecast_run(row.options, tensors, workers, steps_of);

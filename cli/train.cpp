@@ -14,7 +14,7 @@
 #include "accordion/launch/settings.h"
 #include "accordion/launch/supervise.h"
 #include "accordion/log/progress.h"
-#include "accordion/train/replay.h"
+#include "accordion/run/replay.h"
 #include "accordion/train/run.h"
 #include "cli/fields.h"
 #include "cli/run_options.h"

@@ -5,8 +5,8 @@
 #include "accordion/data/dataset.h"
 #include "accordion/ddp/ddp.h"
 #include "accordion/models/network.h"
-#include "accordion/models/shapes.h"
 #include "accordion/models/zoo.h"
+#include "accordion/run/shapes.h"
 
 namespace accordion {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "accordion/models/describe.h"
 #include "accordion/models/models_testing.h"
-#include "accordion/models/shapes.h"
+#include "accordion/run/shapes.h"
 
 namespace accordion {
 namespace {

@@ -5,7 +5,7 @@
 #include "accordion/base/error.h"
 #include "accordion/models/describe.h"
 #include "accordion/models/models_testing.h"
-#include "accordion/models/shapes.h"
+#include "accordion/run/shapes.h"
 
 namespace accordion {
 namespace {

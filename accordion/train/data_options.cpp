@@ -2,7 +2,7 @@
 
 #include "accordion/data/vocabulary.h"
 #include "accordion/models/zoo.h"
-#include "accordion/train/plan.h"
+#include "accordion/run/plan.h"
 
 namespace accordion {
 namespace {

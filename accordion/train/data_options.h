@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "accordion/data/dataset.h"
-#include "accordion/train/options.h"
+#include "accordion/run/options.h"
 
 namespace accordion {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "accordion/data/dataset.h"
-#include "accordion/train/options.h"
-#include "accordion/train/plan.h"
+#include "accordion/run/options.h"
+#include "accordion/run/plan.h"
 
 namespace accordion {
 

@@ -11,11 +11,11 @@
 #include <span>
 #include <vector>
 
+#include "accordion/adapt/power_iteration.h"
 #include "accordion/comm/communicator.h"
 #include "accordion/data/dataset.h"
 #include "accordion/data/order.h"
 #include "accordion/models/network.h"
-#include "accordion/train/power_iteration.h"
 
 namespace accordion {
 

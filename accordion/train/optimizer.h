@@ -5,7 +5,7 @@
 
 #include <unordered_set>
 
-#include "accordion/train/options.h"
+#include "accordion/run/options.h"
 
 namespace accordion {
 

@@ -14,9 +14,9 @@
 #include "accordion/exchange/agreement.h"
 #include "accordion/launch/settings.h"
 #include "accordion/log/write_file.h"
+#include "accordion/run/replay.h"
+#include "accordion/run/summary.h"
 #include "accordion/train/data_options.h"
-#include "accordion/train/replay.h"
-#include "accordion/train/summary.h"
 #include "accordion/train/trainer.h"
 
 namespace accordion {

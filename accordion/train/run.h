@@ -10,7 +10,7 @@
 #include "accordion/log/epoch_record.h"
 #include "accordion/log/progress.h"
 #include "accordion/log/run_folder.h"
-#include "accordion/train/options.h"
+#include "accordion/run/options.h"
 
 namespace accordion {
 

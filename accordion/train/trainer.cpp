@@ -8,10 +8,10 @@
 #include "accordion/base/hash.h"
 #include "accordion/compress/codecs.h"
 #include "accordion/exchange/agreement.h"
-#include "accordion/models/shapes.h"
 #include "accordion/models/zoo.h"
+#include "accordion/run/replay.h"
+#include "accordion/run/shapes.h"
 #include "accordion/train/evaluate.h"
-#include "accordion/train/replay.h"
 
 namespace accordion {
 namespace {

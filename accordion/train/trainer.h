@@ -9,10 +9,10 @@
 #include "accordion/ddp/ddp.h"
 #include "accordion/log/epoch_record.h"
 #include "accordion/models/network.h"
+#include "accordion/run/options.h"
 #include "accordion/train/feed.h"
 #include "accordion/train/hessian.h"
 #include "accordion/train/optimizer.h"
-#include "accordion/train/options.h"
 
 namespace accordion {
 

@@ -1,4 +1,4 @@
-#include "accordion/train/options.h"
+#include "accordion/run/options.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "accordion/train/summary.h"
+#include "accordion/run/summary.h"
 
 #include <gtest/gtest.h>
 

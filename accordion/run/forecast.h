@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "accordion/compress/tensor.h"
-#include "accordion/data/dataset.h"
 #include "accordion/exchange/traffic.h"
-#include "accordion/train/options.h"
+#include "accordion/run/options.h"
 
 namespace accordion {
 
@@ -29,9 +28,6 @@ struct RunForecast {
 
 // The steps of an epoch with so many samples in a step of all ranks.
 using StepsInEpoch = std::function<std::int64_t(std::int64_t global_batch)>;
-
-// As the trainer plans them. Throws UsageError for more samples than the data set has.
-StepsInEpoch planned_steps(const TrainOptions& options, const DatasetFacts& data, int workers);
 
 // `options` as resolve() gives them. Bounds hold for runs whose gradients are finite.
 RunForecast forecast_run(const TrainOptions& options, const std::vector<TensorInfo>& tensors, int workers,

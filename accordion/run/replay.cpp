@@ -1,4 +1,4 @@
-#include "accordion/train/replay.h"
+#include "accordion/run/replay.h"
 
 #include "accordion/adapt/replay.h"
 #include "accordion/log/read_run.h"

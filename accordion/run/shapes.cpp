@@ -1,4 +1,4 @@
-#include "accordion/models/shapes.h"
+#include "accordion/run/shapes.h"
 
 #include <cstdint>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "accordion/train/plan.h"
+#include "accordion/run/plan.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "accordion/train/power_iteration.h"
+#include "accordion/adapt/power_iteration.h"
 
 #include <algorithm>
 #include <cmath>

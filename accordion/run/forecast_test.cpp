@@ -1,11 +1,11 @@
-#include "accordion/train/forecast.h"
+#include "accordion/run/forecast.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
 #include "accordion/exchange/forecast.h"
-#include "accordion/models/shapes.h"
-#include "accordion/train/plan.h"
+#include "accordion/run/plan.h"
+#include "accordion/run/shapes.h"
 
 namespace accordion {
 namespace {
@@ -13,6 +13,15 @@ namespace {
 const std::vector<TensorInfo> kTensors = {
     {"a", {{64, 32, 3, 3}}}, {"b", {{64}}}, {"c", {{100, 64}}}, {"d", {{30, 40}}}};
 constexpr int kWorkers = 4;
+
+// CIFAR-10, cut as the trainer cuts it.
+StepsInEpoch cifar_steps(const TrainOptions& options) {
+  return [options](std::int64_t global_batch) {
+    const auto accumulate = static_cast<int>(global_batch / options.batch / kWorkers);
+    const EpochPlan plan = plan_epoch(50000, options.batch, accumulate, 0, kWorkers, options.drop_last);
+    return static_cast<std::int64_t>(plan.steps.size());
+  };
+}
 
 // 7 steps an epoch, whatever the batch.
 std::int64_t seven(std::int64_t) {
@@ -37,30 +46,18 @@ std::uint64_t floats_at(const TrainOptions& options, int level, int epoch = 0) {
 
 TEST(RunForecast, GivesThePublishedCountOfResNet18) {
   TrainOptions options;
-  options.data = "cifar10";
   options.epochs = 300;
   options.control.parity = "paper";
-  const DatasetFacts facts = dataset_facts("cifar10");
   for (const auto& [setting, floats] :
        {std::pair{"powersgd:approx-rank=1", 45935ull}, std::pair{"powersgd:approx-rank=2", 82260ull}}) {
     options.control.codec = setting;
-    const RunForecast run =
-        forecast_run(options, model_shapes("resnet18"), kWorkers, planned_steps(options, facts, kWorkers));
+    const RunForecast run = forecast_run(options, model_shapes("resnet18"), kWorkers, cifar_steps(options));
     EXPECT_TRUE(run.exact());
     EXPECT_EQ(run.most.steps, 300 * 98);
     EXPECT_EQ(run.most.traffic.paper_floats, 300 * 98 * floats);
     EXPECT_EQ(run.most.traffic.payload_bytes, 4 * 300 * 98 * floats);
     EXPECT_EQ(run.most.traffic.wire_bytes, 6 * 300 * 98 * floats);
   }
-}
-
-TEST(RunForecast, PlansStepsAsTheTrainerDoes) {
-  const auto options = run_of([](TrainOptions& o) { o.samples = 1000, o.batch = 50, o.drop_last = true; });
-  const auto steps = planned_steps(options, dataset_facts("fashion-mnist"), 3);
-  EXPECT_EQ(steps(150), 6);
-  EXPECT_EQ(steps(450), 2);
-  const auto too_many = run_of([](TrainOptions& o) { o.samples = 60001; });
-  EXPECT_THROW(planned_steps(too_many, dataset_facts("fashion-mnist"), 3), UsageError);
 }
 
 TEST(RunForecast, FollowsAWrittenPlan) {
@@ -121,8 +118,7 @@ TEST(RunForecast, BatchesGrowAsPublished) {
     o.control.batch_strong = 4096;
     o.drop_last = true;
   });
-  const auto steps = planned_steps(options, dataset_facts("cifar10"), kWorkers);
-  const RunForecast run = forecast_run(options, kTensors, kWorkers, steps);
+  const RunForecast run = forecast_run(options, kTensors, kWorkers, cifar_steps(options));
   EXPECT_EQ(run.least.steps, 97 * 20 + 12 * 280);
   EXPECT_EQ(run.most.steps, 97 * 300);
 }
@@ -136,8 +132,7 @@ TEST(RunForecast, SmithsBatchFollowsTheSchedule) {
     o.schedule = "step";
     o.milestones = {150, 250};
   });
-  const auto steps = planned_steps(options, dataset_facts("cifar10"), kWorkers);
-  const RunForecast run = forecast_run(options, kTensors, kWorkers, steps);
+  const RunForecast run = forecast_run(options, kTensors, kWorkers, cifar_steps(options));
   EXPECT_TRUE(run.exact());
   EXPECT_EQ(run.most.steps, 98 * 150 + 10 * 150);
 }

@@ -1,11 +1,10 @@
-#include "accordion/train/forecast.h"
+#include "accordion/run/forecast.h"
 
 #include <algorithm>
 
 #include "accordion/exchange/forecast.h"
-#include "accordion/models/shapes.h"
-#include "accordion/train/data_options.h"
-#include "accordion/train/replay.h"
+#include "accordion/run/replay.h"
+#include "accordion/run/shapes.h"
 
 namespace accordion {
 namespace {
@@ -84,11 +83,6 @@ void add_epoch(const Tally& tally, std::int64_t steps, int workers, RunForecast:
 }
 
 }  // namespace
-
-StepsInEpoch planned_steps(const TrainOptions& options, const DatasetFacts& data, int workers) {
-  check_samples(options, data);
-  return [=](std::int64_t global_batch) { return steps_in_epoch(options, data, workers, global_batch); };
-}
 
 RunForecast forecast_run(const TrainOptions& options, const std::vector<TensorInfo>& tensors, int workers,
                          const StepsInEpoch& steps_of) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "accordion/adapt/control.h"
-#include "accordion/train/options.h"
+#include "accordion/run/options.h"
 
 namespace accordion {
 
