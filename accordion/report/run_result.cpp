@@ -3,6 +3,7 @@
 #include "accordion/log/epoch_record.h"
 #include "accordion/log/read_run.h"
 #include "accordion/log/run_folder.h"
+#include "accordion/log/run_totals.h"
 
 namespace accordion {
 namespace {
@@ -24,24 +25,22 @@ std::string difference(const Json& config, const RunPlan& plan) {
 }
 
 RunResult result_of(const Run& run, const std::string& folder) {
-  RunResult result;
-  EpochRecord last;
-  for (const Json& line : run.epochs) {
-    try {
-      from_json(line, last);
-    } catch (const Error& error) {
-      throw Error(folder + ": " + error.what());
-    }
-    result.seconds += last.seconds;
-    result.payload_bytes += last.payload_bytes;
-    result.wire_bytes += last.wire_bytes;
-    result.paper_floats += last.paper_floats;
+  std::vector<EpochRecord> epochs;
+  try {
+    for (const Json& line : run.epochs) from_json(line, epochs.emplace_back());
+  } catch (const Error& error) {
+    throw Error(folder + ": " + error.what());
   }
+  const EpochRecord last = epochs.empty() ? EpochRecord{} : epochs.back();
   if (!last.test_accuracy && !last.test_perplexity)
     throw Error(folder + ": no epoch with a test accuracy or perplexity");
-  result.metric = last.test_accuracy ? Metric::kAccuracy : Metric::kPerplexity;
-  result.value = last.test_accuracy ? *last.test_accuracy : *last.test_perplexity;
-  return result;
+  const RunTotals all = total(epochs);
+  return {.metric = last.test_accuracy ? Metric::kAccuracy : Metric::kPerplexity,
+          .value = last.test_accuracy ? *last.test_accuracy : *last.test_perplexity,
+          .seconds = all.seconds,
+          .payload_bytes = all.payload_bytes,
+          .wire_bytes = all.wire_bytes,
+          .paper_floats = all.paper_floats};
 }
 
 }  // namespace

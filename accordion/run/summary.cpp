@@ -5,6 +5,7 @@
 
 #include "accordion/adapt/critical.h"
 #include "accordion/adapt/detector_agreement.h"
+#include "accordion/log/run_totals.h"
 
 namespace accordion {
 namespace {
@@ -36,20 +37,11 @@ Json detectors(const std::vector<EpochRecord>& epochs, const ControlOptions& con
 
 Json summarise(const std::vector<EpochRecord>& epochs, const ControlOptions& control) {
   Json summary = {{"epochs", epochs.size()}};
-  double seconds = 0;
   std::optional<double> accuracy, perplexity;  // The best.
-  std::uint64_t payload = 0, wire = 0, floats = 0, entries = 0;
-  std::int64_t steps = 0;
   for (const EpochRecord& epoch : epochs) {
-    seconds += epoch.seconds;
-    steps += epoch.steps;
     if (epoch.test_accuracy) accuracy = std::max(accuracy.value_or(0), *epoch.test_accuracy);
     if (epoch.test_perplexity)
       perplexity = std::min(perplexity.value_or(*epoch.test_perplexity), *epoch.test_perplexity);
-    payload += epoch.payload_bytes;
-    wire += epoch.wire_bytes;
-    floats += epoch.paper_floats;
-    entries += epoch.entries;
   }
   if (!epochs.empty()) {
     summary["train_loss"] = epochs.back().train_loss;
@@ -59,16 +51,17 @@ Json summarise(const std::vector<EpochRecord>& epochs, const ControlOptions& con
   }
   if (accuracy) summary["best_test_accuracy"] = *accuracy;
   if (perplexity) summary["best_test_perplexity"] = *perplexity;
-  summary["seconds"] = seconds;
-  summary["steps"] = steps;
-  summary["payload_bytes"] = payload;
-  summary["wire_bytes"] = wire;
-  summary["paper_floats"] = floats;
+  const RunTotals all = total(epochs);
+  summary["seconds"] = all.seconds;
+  summary["steps"] = all.steps;
+  summary["payload_bytes"] = all.payload_bytes;
+  summary["wire_bytes"] = all.wire_bytes;
+  summary["paper_floats"] = all.paper_floats;
   // Of the model's entries, the share that sparse messages hold, in the mean over steps.
-  if (entries > 0)
+  if (all.entries > 0)
     summary["density"] =
-        static_cast<double>(entries) /
-        (static_cast<double>(steps) * static_cast<double>(total_elements(epochs.back().layers)));
+        static_cast<double>(all.entries) /
+        (static_cast<double>(all.steps) * static_cast<double>(total_elements(epochs.back().layers)));
   if (!epochs.empty() && epochs.back().hessian_eigenvalue) summary["detectors"] = detectors(epochs, control);
   return summary;
 }
