@@ -109,6 +109,62 @@ TEST(RunForecast, AccordionIsMildAtLeastAtTheStartAndAfterDecays) {
   EXPECT_EQ(mild.most.traffic, run.most.traffic);
 }
 
+// A window begins in the middle of an epoch, with the rate that the schedule has there. Windows of 5 steps,
+// epochs of 7: the rate falls at step 21 and is seen where the window after it begins, at step 25.
+TEST(RunForecast, SeesADecayWhereTheNextWindowBegins) {
+  const auto options = run_of([](TrainOptions& o) {
+    o.control.controller = "accordion";
+    o.control.mild = "topk:keep=0.1";
+    o.control.strong = "topk:keep=0.01";
+    o.control.window = 5;
+    o.control.interval = 1;
+    o.schedule = "step";
+    o.milestones = {3};
+  });
+  const RunForecast run = forecast_run(options, kTensors, kWorkers, seven);
+  EXPECT_EQ(run.least.traffic.paper_floats,
+            15 * floats_at(options, 0) + (12 * 7 - 15) * floats_at(options, 1));
+}
+
+TrainOptions three_levels(const std::string& controller, const std::string& levels) {
+  return run_of([&](TrainOptions& o) {
+    o.control.controller = controller;
+    o.control.levels = levels;
+    o.warmup_epochs = controller == "lgreco" ? 4 : 0;
+    if (controller == "joint") o.control.batch_mild = o.control.batch_strong = 512;
+  });
+}
+
+// As close as each controller's rule allows.
+TEST(RunForecast, AsksTheControllerWhatItMayChoose) {
+  const auto floats = [](const std::string& controller, const std::string& levels) {
+    const TrainOptions options = three_levels(controller, levels);
+    const RunForecast run = forecast_run(options, kTensors, kWorkers, seven);
+    return std::pair{run.least.traffic.paper_floats, run.most.traffic.paper_floats};
+  };
+  const std::string falling = "none;topk:keep=0.1;topk:keep=0.01";
+  const auto at = [](const std::string& controller, const std::string& levels, int level) {
+    return 7 * floats_at(three_levels(controller, levels), level);
+  };
+  const auto mild = at("auto", falling, 0), middle = at("auto", falling, 1), strong = at("auto", falling, 2);
+  // Mild until there are two norms to compare, at intervals of 2.
+  EXPECT_EQ(floats("auto", falling), (std::pair{3 * mild + 9 * strong, 12 * mild}));
+  // One level milder a window, from the third on.
+  EXPECT_EQ(floats("adaqs", falling), (std::pair{12 * strong, 2 * strong + middle + 9 * mild}));
+  // The uniform level while the rate rises, which it does until epoch 4.
+  EXPECT_EQ(floats("lgreco", falling), (std::pair{5 * middle + 7 * strong, 5 * middle + 7 * mild}));
+  // Never the level in between, here the one that sends most.
+  const std::string odd = "topk:keep=0.1;none;topk:keep=0.01";
+  for (const std::string controller : {"accordion", "joint"})
+    EXPECT_EQ(floats(controller, odd), (std::pair{3 * middle + 9 * strong, 12 * middle})) << controller;
+}
+
+TEST(RunForecast, CountsTheRunsOwnBatch) {
+  const auto options = run_of([](TrainOptions& o) { o.accumulate = 2; });
+  const RunForecast run = forecast_run(options, kTensors, kWorkers, cifar_steps(options));
+  EXPECT_EQ(run.most.steps, 12 * 49);
+}
+
 TEST(RunForecast, BatchesGrowAsPublished) {
   const auto options = run_of([](TrainOptions& o) {
     o.epochs = 300;
