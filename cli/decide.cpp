@@ -4,9 +4,11 @@
 #include <iostream>
 
 #include "accordion/adapt/control.h"
+#include "accordion/log/read_run.h"
 #include "accordion/log/windows.h"
 #include "accordion/run/replay.h"
 #include "cli/fields.h"
+#include "cli/run_tensors.h"
 #include "cli/verbs.h"
 
 namespace accordion::cli {
@@ -91,6 +93,36 @@ void require_levels_of_run(const DecideArguments& arguments, const std::vector<C
                      text(recorded));
 }
 
+// What becomes of a layer at a level: the run's model says which tensors are not worth compressing. Of a
+// table's layers nobody knows.
+class Travel {
+ public:
+  Travel(const DecideArguments& arguments, const std::vector<CodecOptions>& levels,
+         const std::vector<LayerRecord>& layers)
+      : dense_(layers.size(), std::vector<bool>(levels.size())) {
+    for (const CodecOptions& level : levels) codecs_.push_back(codec_text(level));
+    if (arguments.folder.empty()) return;
+    const Json config = read_run(arguments.folder).config;
+    TrainOptions options;
+    from_json(config.at("options"), options);
+    const std::vector<TensorInfo> tensors = run_tensors(options);
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      for (const TensorInfo& tensor : tensors)
+        for (std::size_t l = 0; tensor.name == layers[i].name && l < levels.size(); ++l)
+          dense_[i][l] = !std::holds_alternative<NoneOptions>(levels[l]) &&
+                         !compresses(arguments.control, levels[l], tensor, config.value("workers", 1));
+  }
+
+  bool dense(std::size_t layer, int level) const { return dense_[layer][static_cast<std::size_t>(level)]; }
+  std::string codec(std::size_t layer, int level) const {
+    return dense(layer, level) ? "none" : codecs_[static_cast<std::size_t>(level)];
+  }
+
+ private:
+  std::vector<std::vector<bool>> dense_;  // By layer and level.
+  std::vector<std::string> codecs_;
+};
+
 int decide(const DecideArguments& arguments) {
   check_control("decide", arguments.control);
   const std::vector<RecordedWindow> windows = read_windows(arguments);
@@ -101,6 +133,7 @@ int decide(const DecideArguments& arguments) {
   const bool tried = std::any_of(layers.begin(), layers.end(),
                                  [](const LayerRecord& layer) { return !layer.level_errors.empty(); });
   if (controller->needs().trials && tried) require_levels_of_run(arguments, levels, total_elements(layers));
+  const Travel travel(arguments, levels, layers);
   const std::vector<Decision> decisions = replay(windows, *controller, arguments.control.controller);
 
   Json rows = Json::array();
@@ -117,17 +150,15 @@ int decide(const DecideArguments& arguments) {
                   decision.batch_reason.c_str());
     for (std::size_t i = 0; i < layers.size(); ++i) {
       const int level = decision.levels[i];
-      const std::string codec = codec_text(levels[static_cast<std::size_t>(level)]);
+      const std::string codec = travel.codec(i, level);
+      const std::string reason = travel.dense(i, level) ? "not worth compressing" : decision.reasons[i];
       if (!arguments.json) {
         std::printf("%5zu  %-*s %5d  %-24s %s\n", e, static_cast<int>(width), layers[i].name.c_str(), level,
-                    codec.c_str(), decision.reasons[i].c_str());
+                    codec.c_str(), reason.c_str());
         continue;
       }
-      rows.push_back({{"epoch", e},
-                      {"layer", layers[i].name},
-                      {"level", level},
-                      {"codec", codec},
-                      {"reason", decision.reasons[i]}});
+      rows.push_back(
+          {{"epoch", e}, {"layer", layers[i].name}, {"level", level}, {"codec", codec}, {"reason", reason}});
       if (!batches) continue;
       rows.back()["batch"] = decision.batch;
       rows.back()["batch_reason"] = decision.batch_reason;
@@ -137,15 +168,21 @@ int decide(const DecideArguments& arguments) {
   return 0;
 }
 
-// A run is decided again as it was, but for the options that are given; another controller starts afresh. Its
-// windows are what they are.
+// A run is decided again as it was, but for the options that are given. Its windows are what they are.
 void take_options_of_run(const CLI::App& verb, DecideArguments& arguments) {
   if (arguments.folder.empty()) return;
   const ControlOptions recorded = recorded_control(arguments.folder);
   const std::vector<RecipeEntry> given = given_fields(verb, "decide", arguments.control);
-  const bool another = std::any_of(given.begin(), given.end(),
-                                   [](const RecipeEntry& entry) { return entry.name == "controller"; });
-  ControlOptions control = another ? ControlOptions{} : recorded;
+  const auto gives = [&](const std::string& name) {
+    return std::any_of(given.begin(), given.end(),
+                       [&](const RecipeEntry& entry) { return entry.name == name; });
+  };
+  ControlOptions control =
+      gives("controller") ? for_controller(recorded, arguments.control.controller) : recorded;
+  // One way of naming levels takes the place of another.
+  if (gives("codec") || gives("levels")) control.mild = control.strong = "";
+  if (gives("codec") || gives("mild") || gives("strong")) control.levels = "";
+  if (gives("levels") || gives("mild") || gives("strong")) control.codec = "none";
   for (const RecipeEntry& entry : given) set_field(entry, control);
   control.window = recorded.window;
   arguments.control = control;

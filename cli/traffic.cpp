@@ -7,8 +7,8 @@
 
 #include "accordion/base/names.h"
 #include "accordion/data/dataset.h"
+#include "accordion/exchange/forecast.h"
 #include "accordion/log/progress_text.h"
-#include "accordion/models/describe.h"
 #include "accordion/models/zoo.h"
 #include "accordion/report/aligned.h"
 #include "accordion/run/forecast.h"
@@ -16,6 +16,7 @@
 #include "accordion/run/shapes.h"
 #include "accordion/train/data_options.h"
 #include "cli/comparison_recipe.h"
+#include "cli/run_tensors.h"
 #include "cli/verbs.h"
 
 namespace accordion::cli {
@@ -36,7 +37,19 @@ struct TrafficArguments {
   TrafficOptions options;  // Only to have them on the command line: which were given is what counts.
   std::string recipe;
   std::int64_t steps = 0;
-  bool json = false;
+  bool tensors = false, json = false;
+};
+
+// One level of a tensor, in one step of the first epoch.
+struct TensorLevel {
+  std::string codec;  // `none` where the tensor goes dense.
+  std::uint64_t payload_bytes;
+};
+
+struct TensorRow {
+  std::string name;
+  std::size_t elements;
+  std::vector<TensorLevel> levels;  // Mildest first.
 };
 
 struct Row {
@@ -46,6 +59,7 @@ struct Row {
   bool by_shapes;
   std::string codec;
   RunForecast forecast;
+  std::vector<TensorRow> tensors;  // Where they are asked for.
 };
 
 // Models of which there are no weights to train. Throws UsageError for one that nobody knows.
@@ -74,23 +88,13 @@ TrainOptions checked(const TrainOptions& given, int workers, std::int64_t steps)
   return options;
 }
 
-// The vocabulary of a text may be cut.
-InputShape input_of(const TrainOptions& options) {
-  InputShape input = dataset_facts(options.data).input;
-  if (auto* text = std::get_if<TextShape>(&input); text && options.vocabulary > 0)
-    text->vocabulary = std::min(text->vocabulary, options.vocabulary);
-  return input;
-}
-
 // Building a network takes longer than all the rest, and settings mostly share one.
 class Models {
  public:
   const std::vector<TensorInfo>& tensors(const TrainOptions& options, bool by_shapes) {
     const auto [found, fresh] =
         known_.try_emplace({options.model, by_shapes ? "" : options.data, options.vocabulary});
-    if (fresh)
-      found->second =
-          by_shapes ? model_shapes(options.model) : model_tensors(options.model, input_of(options));
+    if (fresh) found->second = by_shapes ? model_shapes(options.model) : run_tensors(options);
     return found->second;
   }
 
@@ -113,20 +117,38 @@ std::string codec_of(const ControlOptions& control, std::size_t parameters) {
   return control.codec;
 }
 
-Row forecast_row(const std::string& setting, const TrainOptions& given, int workers, std::int64_t steps,
-                 Models& models) {
+std::vector<TensorRow> tensor_rows(const TrainOptions& options, const std::vector<TensorInfo>& tensors,
+                                   int workers) {
+  const auto levels = control_levels("train", options.control, parameter_count(tensors));
+  const StepForecast step(tensors, {.levels = levels, .published = options.control.published()}, workers, 1);
+  std::vector<TensorRow> rows;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    TensorRow& row = rows.emplace_back(TensorRow{tensors[i].name, tensors[i].shape.count(), {}});
+    for (std::size_t l = 0; l < levels.size(); ++l)
+      row.levels.push_back(
+          {compresses(options.control, levels[l], tensors[i], workers) ? codec_text(levels[l]) : "none",
+           step.tensor(i, static_cast<int>(l), 0).most.payload_bytes});
+  }
+  return rows;
+}
+
+Row forecast_row(const std::string& setting, const TrainOptions& given, int workers,
+                 const TrafficArguments& arguments, Models& models) {
+  const std::int64_t steps = arguments.steps;
   Row row{.setting = setting,
           .options = checked(given, workers, steps),
           .workers = workers,
           .by_shapes = known_by_shapes_only(given.model),
           .codec = "",
-          .forecast = {}};
+          .forecast = {},
+          .tensors = {}};
   const StepsInEpoch steps_of = [&](std::int64_t batch) {
     return steps > 0 ? steps : steps_in_epoch(row.options, dataset_facts(row.options.data), workers, batch);
   };
   const std::vector<TensorInfo>& tensors = models.tensors(row.options, row.by_shapes);
   row.codec = codec_of(row.options.control, parameter_count(tensors));
   row.forecast = forecast_run(row.options, tensors, workers, steps_of);
+  if (arguments.tensors) row.tensors = tensor_rows(row.options, tensors, workers);
   return row;
 }
 
@@ -147,7 +169,7 @@ std::vector<Row> forecast_rows(const TrafficArguments& arguments, std::vector<Re
     for (const RecipeEntry& entry : sections[0].entries)
       if (entry.name != "seeds" || sections.size() == 1) set_field(entry, options);
     for (const RecipeEntry& entry : given) set_field(entry, options);
-    return {forecast_row("", options.train, options.launch.workers, arguments.steps, models)};
+    return {forecast_row("", options.train, options.launch.workers, arguments, models)};
   }
   std::erase_if(given, [](const RecipeEntry& entry) { return given_by_compare(entry.name); });
   const ComparisonRecipe recipe =
@@ -156,8 +178,8 @@ std::vector<Row> forecast_rows(const TrafficArguments& arguments, std::vector<Re
       });
   std::vector<Row> rows;
   for (const Setting& setting : recipe.settings)
-    rows.push_back(forecast_row(setting.name, setting.options.train, setting.options.launch.workers,
-                                arguments.steps, models));
+    rows.push_back(
+        forecast_row(setting.name, setting.options.train, setting.options.launch.workers, arguments, models));
   return rows;
 }
 
@@ -184,6 +206,12 @@ Json to_json(const Row& row) {
   json.update(counts(row.forecast.most));
   json["exact"] = row.forecast.exact();
   if (!row.forecast.exact()) json["least"] = counts(row.forecast.least);
+  for (const TensorRow& tensor : row.tensors) {
+    Json levels = Json::array();
+    for (const TensorLevel& level : tensor.levels)
+      levels.push_back({{"codec", level.codec}, {"payload_bytes", level.payload_bytes}});
+    json["tensors"].push_back({{"name", tensor.name}, {"elements", tensor.elements}, {"levels", levels}});
+  }
   return json;
 }
 
@@ -232,6 +260,28 @@ Cells cells_of(const Row& row, const Row& first) {
       range_text(ratio_text(base, most.traffic.paper_floats), ratio_text(base, least.traffic.paper_floats))};
 }
 
+void print_lines(std::vector<Cells> lines) {
+  align(lines);
+  for (const Cells& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) std::printf("%s%s", i == 0 ? "" : "  ", line[i].c_str());
+    std::printf("\n");
+  }
+}
+
+void print_tensors(const Row& row) {
+  std::printf("\n%sEach tensor in a step, mildest level first:\n\n",
+              row.setting.empty() ? "" : (row.setting + ". ").c_str());
+  std::vector<Cells> lines = {{"tensor", "elements"}};
+  for (std::size_t l = 0; l < row.tensors[0].levels.size(); ++l)
+    lines[0].insert(lines[0].end(), {"codec", "payload"});
+  for (const TensorRow& tensor : row.tensors) {
+    lines.push_back({tensor.name, std::to_string(tensor.elements)});
+    for (const TensorLevel& level : tensor.levels)
+      lines.back().insert(lines.back().end(), {level.codec, bytes_text(level.payload_bytes)});
+  }
+  print_lines(std::move(lines));
+}
+
 void print_table(const std::vector<Row>& rows) {
   const bool one_run = std::all_of(rows.begin(), rows.end(),
                                    [&](const Row& row) { return run_text(row) == run_text(rows[0]); });
@@ -242,13 +292,11 @@ void print_table(const std::vector<Row>& rows) {
     lines.push_back(cells_of(row, rows[0]));
     if (!one_run) lines.back()[0] += " (" + run_text(row) + ")";
   }
-  align(lines);
-  for (const Cells& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) std::printf("%s%s", i == 0 ? "" : "  ", line[i].c_str());
-    std::printf("\n");
-  }
+  print_lines(std::move(lines));
   if (std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.forecast.exact(); }))
     std::printf("\n\"a to b\": it depends on the gradients.\n");
+  for (const Row& row : rows)
+    if (!row.tensors.empty()) print_tensors(row);
 }
 
 int traffic(const TrafficArguments& arguments, const std::vector<RecipeEntry>& given) {
@@ -273,6 +321,8 @@ Run add_traffic(CLI::App& verb) {
       "--steps", arguments->steps,
       "Steps of an epoch, over what follows from data and batch; for models known by their shapes "
       "only (resnet50, resnet101, bert-base) there is nothing else.");
+  verb.add_flag("--tensors", arguments->tensors,
+                "Also each tensor: its codec, `none` where it goes dense, and what it sends in a step.");
   verb.add_flag("--json", arguments->json, "One JSON object, or an array of one for each setting.");
   add_fields(verb, "traffic", arguments->options);
   return [arguments, &verb] {

@@ -31,9 +31,8 @@ class Control(ProgramTest):
         for row in rows:
             layer = recorded[row["epoch"]][row["layer"]]
             self.assertEqual(row["level"], layer["level"])
-            if layer["codec"] != "none":
-                compressed += 1
-                self.assertEqual((row["codec"], row["reason"]), (layer["codec"], layer["reason"]))
+            compressed += layer["codec"] != "none"
+            self.assertEqual((row["codec"], row["reason"]), (layer["codec"], layer["reason"]))
         self.assertEqual(len(rows), len(recorded) * len(recorded[0]))
         return compressed
 

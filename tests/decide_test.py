@@ -50,6 +50,35 @@ class Decide(ProgramTest):
                                           "--strong", strong, "--quiet", "--json")
                 self.assertEqual(json.loads(out)["status"], "finished")
 
+    def levels(self, *arguments):
+        rows = json.loads(self.run_program("decide", "run", *arguments, "--json")[0])
+        return [(row["layer"], row["level"], row["codec"], row["reason"]) for row in rows]
+
+    def test_defaults_are_those_of_the_run(self):
+        self.run_program("train", "--workers", 2, "--samples", 256, "--test-samples", 100, "--batch", 32, "--epochs", 4, *ACCORDION,
+                         "--interval", 1, "--threshold", 0.01, "--quiet", "--out", "run")
+        own = self.levels()
+        self.assertEqual(own, self.levels(*ACCORDION, "--interval", 1, "--threshold", 0.01))
+        self.assertEqual(own, self.levels("--controller", "accordion"))
+        self.assertNotEqual(own, self.levels("--threshold", 1000), "what is given holds")
+        # Another controller has the run's levels, and what else the run said.
+        plan = self.levels("--controller", "schedule", "--plan", "strong@0-2,mild")
+        self.assertEqual(plan, self.levels(*ACCORDION, "--controller", "schedule", "--plan", "strong@0-2,mild"))
+        self.assertEqual({level for _, level, _, _ in plan}, {0, 1})
+        # Two settings in place of the run's, and more than two.
+        self.assertIn("fp16", {codec.partition(":")[0] for _, _, codec, _ in self.levels("--mild", "fp16")})
+        self.assertIn("bf16", {codec.partition(":")[0] for _, _, codec, _ in self.levels("--levels", "bf16;fp16;topk")})
+
+    def test_dense_tensors_say_so(self):
+        self.run_program("train", "--workers", 2, "--samples", 64, "--test-samples", 100, "--batch", 32, "--epochs", 1, "--codec",
+                         "topk:keep=0.01", "--quiet", "--out", "run")
+        _, epochs, _ = self.read_run(self.folder / "run")
+        recorded = [(layer["name"], layer["level"], layer["codec"], layer["reason"]) for layer in epochs[0]["layers"]]
+        self.assertEqual(self.levels(), recorded)
+        self.assertIn("none", {codec for _, _, codec, _ in recorded})
+        out, _ = self.run_program("decide", "run")
+        self.assertRegex(out, r" none +not worth compressing")
+
     def test_help_and_documents_list_every_controller(self):
         out, _ = self.run_program("decide", "--help")
         listed = [line.split()[0] for line in out.split("Controllers:\n")[1].splitlines() if line.strip()]

@@ -198,6 +198,28 @@ class Command(TrafficTest):
         self.assertEqual([row["data"], row["steps"]], [None, 30])
         self.assertEqual(row["paper_floats"], 30 * 25557032)
 
+    def test_tensors_that_go_dense_say_so(self):
+        arguments = ["--workers", 4, "--controller", "accordion", "--mild", "powersgd:approx-rank=4", "--strong", "topk:keep=0.01"]
+        row = self.traffic(*arguments, "--epochs", 1, "--steps", 1, "--tensors")
+        tensors = {tensor["name"]: tensor for tensor in row["tensors"]}
+        dense = {name for name, tensor in tensors.items() if [level["codec"] for level in tensor["levels"]] == ["none", "none"]}
+        self.assertTrue(dense)
+        for name, tensor in tensors.items():
+            mild, strong = tensor["levels"]
+            if name in dense:  # A bias, or too small.
+                self.assertEqual((mild["payload_bytes"], strong["payload_bytes"]), (4 * tensor["elements"],) * 2)
+            else:
+                self.assertTrue(strong["codec"].startswith("topk:keep=0.01"), strong)
+                self.assertLess(strong["payload_bytes"], 4 * tensor["elements"])
+        self.assertLess(len(dense), len(tensors))
+        for level, setting in enumerate(["powersgd:approx-rank=4", "topk:keep=0.01"]):
+            alone = self.traffic("--workers", 4, "--codec", setting, "--epochs", 1, "--steps", 1)
+            self.assertNotIn("tensors", alone)
+            self.assertEqual(alone["payload_bytes"], sum(t["levels"][level]["payload_bytes"] for t in tensors.values()))
+        out, _ = self.run_program("traffic", *arguments, "--tensors")
+        for name in dense:
+            self.assertRegex(out, rf"(?m)^{name} +\d+ +none +\S+ \S+ +none ")
+
     def test_mistakes(self):
         path = self.folder / "bad.toml"
         path.write_text('[a]\ncodec = "topkk"\n')

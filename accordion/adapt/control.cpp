@@ -13,7 +13,7 @@ TakesLevels takes(const ControllerKind& kind, const ControlOptions& options) {
 
 // "a, b or c": the controllers that are like that.
 template <class Like>
-std::string names_of(Like like) {
+std::string controllers_that(Like like) {
   std::vector<std::string> names;
   for (const ControllerKind& kind : controllers())
     if (like(kind)) names.push_back(kind.name);
@@ -42,8 +42,9 @@ void check_batch(const std::string& verb, const ControllerKind& kind, const Cont
   const std::string both = verb + ": batch-mild=" + std::to_string(options.batch_mild) +
                            ", batch-strong=" + std::to_string(options.batch_strong);
   if (kind.batch == SetsBatch::kNever)
-    throw UsageError(both + " beside controller=" + kind.name + ", expected " +
-                     names_of([](const ControllerKind& other) { return other.batch != SetsBatch::kNever; }));
+    throw UsageError(
+        both + " beside controller=" + kind.name + ", expected " +
+        controllers_that([](const ControllerKind& other) { return other.batch != SetsBatch::kNever; }));
   if (options.batch_mild < 1 || options.batch_strong < options.batch_mild)
     throw UsageError(both + ", expected both, the strong one at least the mild one");
   if (options.window > 0)
@@ -54,7 +55,7 @@ void check_batch(const std::string& verb, const ControllerKind& kind, const Cont
 // Where batches are set instead of levels: who sets both.
 std::string for_both(const ControllerKind& kind) {
   if (kind.batch != SetsBatch::kInstead) return "";
-  return ", or controller=" + names_of([](const ControllerKind& other) {
+  return ", or controller=" + controllers_that([](const ControllerKind& other) {
            return other.batch == SetsBatch::kAlways && other.levels != TakesLevels::kOne;
          }) +
          " for both";
@@ -130,6 +131,21 @@ std::vector<CodecOptions> control_levels(std::string_view owner, const ControlOp
   if (options.published())
     for (CodecOptions& level : levels) level = as_published(level);
   return levels;
+}
+
+ControlOptions for_controller(ControlOptions options, const std::string& controller) {
+  const ControllerKind kind = find_controller(controller);
+  options.controller = controller;
+  const bool named = !options.mild.empty() || !options.levels.empty();
+  if (kind.batch == SetsBatch::kNever || (kind.batch == SetsBatch::kInstead && named))
+    options.batch_mild = options.batch_strong = 0;
+  const TakesLevels what = takes(kind, options);
+  if (what == TakesLevels::kOne || what == TakesLevels::kOwn)
+    options.mild = options.strong = options.levels = "";
+  else if (what != TakesLevels::kFamily || named)
+    options.codec = "none";
+  if (what == TakesLevels::kOwn) options.codec = "none";
+  return options;
 }
 
 std::unique_ptr<Controller> make_controller(const ControlOptions& options, std::size_t layers, int levels) {

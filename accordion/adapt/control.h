@@ -93,6 +93,9 @@ void check_control(std::string_view owner, const ControlOptions& options);
 std::vector<CodecOptions> control_levels(std::string_view owner, const ControlOptions& options,
                                          std::size_t parameters);
 
+// The same for another controller: of levels and batch sizes, what that one takes.
+ControlOptions for_controller(ControlOptions options, const std::string& controller);
+
 // Throws UsageError for a controller that nobody knows.
 std::unique_ptr<Controller> make_controller(const ControlOptions& options, std::size_t layers, int levels);
 

@@ -118,6 +118,30 @@ TEST(ControlOptions, LaddersHalveFromMildToStrong) {
   EXPECT_EQ(texts({.codec = "topk", .controller = "auto"}).size(), 9u);
 }
 
+TEST(ControlOptions, ForAnotherControllerKeepWhatItTakes) {
+  const ControlOptions joint{.controller = "joint",
+                             .mild = "powersgd:approx-rank=4",
+                             .strong = "powersgd:approx-rank=1",
+                             .batch_mild = 8,
+                             .batch_strong = 64,
+                             .interval = 3};
+  const ControlOptions fixed{.codec = "topk"};
+  for (const ControllerKind& kind : controllers()) {
+    const ControlOptions options = for_controller(joint, kind.name);
+    EXPECT_EQ(options.controller, kind.name);
+    EXPECT_EQ(options.interval, 3);
+    EXPECT_NO_THROW(check_control("decide", options)) << kind.name;
+  }
+  EXPECT_EQ(to_json(for_controller(joint, "joint")), to_json(joint));
+  EXPECT_EQ(for_controller(joint, "lgreco").mild, joint.mild);
+  EXPECT_EQ(for_controller(joint, "accordion").batch_mild, 0) << "levels rather than batches";
+  EXPECT_EQ(for_controller(joint, "smith").batch_strong, 64);
+  EXPECT_EQ(for_controller(fixed, "auto").codec, "topk");
+  EXPECT_EQ(for_controller(fixed, "rethink").codec, "none");
+  EXPECT_THROW(check_control("decide", for_controller(fixed, "accordion")), UsageError) << "whose levels?";
+  EXPECT_THROW(for_controller(fixed, "nobody"), UsageError);
+}
+
 // The published value for ResNet-18 on CIFAR-100.
 TEST(ControlOptions, RethinkTakesItsThresholdFromTheExpectedDensity) {
   const auto levels = control_levels("train", {.controller = "rethink", .density = 0.001}, 11220132);

@@ -1,0 +1,30 @@
+#include "cli/run_tensors.h"
+
+#include <algorithm>
+
+#include "accordion/data/dataset.h"
+#include "accordion/models/describe.h"
+
+namespace accordion::cli {
+namespace {
+
+// The vocabulary of a text may be cut.
+InputShape input_of(const TrainOptions& options) {
+  InputShape input = dataset_facts(options.data).input;
+  if (auto* text = std::get_if<TextShape>(&input); text && options.vocabulary > 0)
+    text->vocabulary = std::min(text->vocabulary, options.vocabulary);
+  return input;
+}
+
+}  // namespace
+
+std::vector<TensorInfo> run_tensors(const TrainOptions& options) {
+  return model_tensors(options.model, input_of(options));
+}
+
+bool compresses(const ControlOptions& control, const CodecOptions& level, const TensorInfo& tensor,
+                int workers) {
+  return make_compressor(level, tensor.shape, workers, {.paper = control.published()}) != nullptr;
+}
+
+}  // namespace accordion::cli

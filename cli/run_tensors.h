@@ -1,0 +1,19 @@
+// The tensors of a run's model, and how they travel.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "accordion/compress/tensor.h"
+#include "accordion/run/options.h"
+
+namespace accordion::cli {
+
+// Of a model that can be trained, in order of registration. Builds it, which takes a moment.
+std::vector<TensorInfo> run_tensors(const TrainOptions& options);
+
+// Whether a run of these options compresses the tensor at this level, or sends it dense as it is.
+bool compresses(const ControlOptions& control, const CodecOptions& level, const TensorInfo& tensor,
+                int workers);
+
+}  // namespace accordion::cli
