@@ -156,7 +156,8 @@ struct Coefficients {
 enum class Update { kSet, kAdd, kSubtract };
 
 // a = p q^T, a += p q^T or a -= p q^T for one block. Every entry sees the same operations in the same order,
-// wherever it lies, so that ranks agree on every bit.
+// wherever it lies, and each product is rounded before it is added, whether or not the machine could fuse the
+// two: so ranks agree on every bit.
 template <Update kUpdate>
 struct Expand {
   template <int kRank>
@@ -169,7 +170,8 @@ struct Expand {
         values[i] = kUpdate == Update::kSet ? hn::Zero(Tag()) : Load<kPart>(a + i * b.stride, left);
       for (int j = 0; j < kRank; ++j) {
         const Vec column = Load<kPart>(q + j * b.stride, left);
-        for (int i = 0; i < kRows; ++i) values[i] = hn::MulAdd(factors[i * kRank + j], column, values[i]);
+        for (int i = 0; i < kRows; ++i)
+          values[i] = hn::Add(values[i], hn::Mul(factors[i * kRank + j], column));
       }
       for (int i = 0; i < kRows; ++i) Store<kPart>(values[i], a + i * b.stride, left);
     }

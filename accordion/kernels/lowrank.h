@@ -23,7 +23,8 @@ void project(LowRank size, std::span<const float> gradient, std::span<const floa
 void coefficients(LowRank size, std::span<const float> a, std::span<const float> p,
                   std::span<float> q) noexcept;
 
-// a = p q^T
+// a = p q^T. This and the next two give the same bits on every instruction set: what all ranks decode must
+// not depend on the machine. Products are added one after the other, each rounded first.
 void expand(LowRank size, std::span<const float> p, std::span<const float> q, std::span<float> a) noexcept;
 
 // a += p q^T

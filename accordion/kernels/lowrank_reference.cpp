@@ -30,16 +30,12 @@ void coefficients(LowRank size, std::span<const float> a, std::span<const float>
 
 namespace {
 
-void update(LowRank size, double sign, std::span<const float> p, std::span<const float> q,
+void update(LowRank size, float sign, std::span<const float> p, std::span<const float> q,
             std::span<float> a) {
   for (std::size_t row = 0; row < size.rows; ++row)
-    for (std::size_t c = 0; c < size.columns; ++c) {
-      double sum = 0;
+    for (std::size_t c = 0; c < size.columns; ++c)
       for (std::size_t j = 0; j < size.rank; ++j)
-        sum += static_cast<double>(p[j * size.rows + row]) * q[j * size.columns + c];
-      float& value = a[row * size.columns + c];
-      value = static_cast<float>(value + sign * sum);
-    }
+        a[row * size.columns + c] += sign * p[j * size.rows + row] * q[j * size.columns + c];
 }
 
 }  // namespace
