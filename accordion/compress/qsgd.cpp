@@ -27,6 +27,7 @@
 #include "accordion/kernels/draws.h"
 #include "accordion/kernels/levels.h"
 #include "accordion/kernels/quantize.h"
+#include "accordion/kernels/quantize_packed.h"
 
 namespace accordion {
 namespace {
@@ -74,7 +75,7 @@ class Qsgd final : public Compressor {
       return {.bytes = 4 * scales_.size(), .finite = finite_};
     }
     const RandomKey key = context.private_key("qsgd");
-    for (std::size_t first = 0; first < n_; first += kChunk) {
+    for (std::size_t first = write_whole_chunks(key, feedback, out); first < n_; first += kChunk) {
       const std::size_t length = std::min(kChunk, n_ - first);
       quantize(key, feedback, first, length);
       write(first, length, out);
@@ -162,6 +163,27 @@ class Qsgd final : public Compressor {
         kernels::add_levels({levels, -scales_[block] / static_cast<float>(steps_of(bits_))},
                             feedback.next.subspan(begin, end - begin));
     });
+  }
+
+  // What is left to do after fields of fixed width whose chunks each have one scale: these go from gradient to
+  // message in registers, a few at a time, so that they are read twice from the first-level cache.
+  std::size_t write_whole_chunks(RandomKey key, const Feedback& feedback, std::span<std::byte> out) {
+    if (elias_ || shared_ || !feedback.residual.empty() || block_ % kChunk != 0) return 0;
+    constexpr std::size_t kAtOnce = 8;
+    const std::size_t chunks = n_ / kChunk;
+    for (std::size_t chunk = 0; chunk < chunks; chunk += kAtOnce) {
+      const std::size_t count = std::min(kAtOnce, chunks - chunk), first = chunk * kChunk;
+      float scales[kAtOnce];
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t begin = first + i * kChunk, block = begin / block_;
+        if (begin % block_ == 0)
+          scales_[block] = measure(feedback.gradient.subspan(begin, std::min(block_, n_ - begin)));
+        scales[i] = scales_[block];
+      }
+      kernels::quantize_packed(key, chunk, feedback.gradient.subspan(first, count * kChunk), {scales, count},
+                               bits_, out.data() + 4 * scales_.size() + first * bits_ / 8);
+    }
+    return chunks * kChunk;
   }
 
   void write(std::size_t first, std::size_t length, std::span<std::byte> out) {

@@ -39,9 +39,6 @@ using Floats = hn::CappedTag<float, 16>;
 using Ints = hn::RebindToSigned<Floats>;
 using Shorts = hn::RepartitionToNarrow<Ints>;
 
-// The reciprocal of a very small scale would overflow: its entries are first made larger.
-constexpr float kLiftBelow = 0x1p-64f, kLiftBy = 0x1p64f;
-
 // Magnitudes as integers, which compare alike and put infinity and NaN last.
 template <class V>
 HWY_INLINE auto MagnitudeBits(V x) {

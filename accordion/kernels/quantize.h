@@ -30,6 +30,8 @@ void quantize(std::span<const float> x, float scale, int steps, const std::uint1
 constexpr int distance_bits(int steps) {
   return steps <= 7 ? 16 : 13;
 }
+// The reciprocal of a very small scale would overflow: its entries are first made larger.
+inline constexpr float kLiftBelow = 0x1p-64f, kLiftBy = 0x1p64f;
 
 namespace reference {
 float largest_magnitude(std::span<const float> x) noexcept;

@@ -29,7 +29,7 @@ Moments moments(std::span<const float> x, float shift) noexcept {
 void quantize(std::span<const float> x, float scale, int steps, const std::uint16_t* draws,
               std::int8_t* levels) noexcept {
   const int bits = distance_bits(steps);
-  const float lift = scale > 0 && scale < 0x1p-64f ? 0x1p64f : 1.0f;
+  const float lift = scale > 0 && scale < kLiftBelow ? kLiftBy : 1.0f;
   const float most = std::ldexp(static_cast<float>(steps), bits);
   const float factor = scale > 0 ? static_cast<float>(static_cast<double>(most) / (scale * lift)) : 0.0f;
   for (std::size_t i = 0; i < x.size(); ++i) {
