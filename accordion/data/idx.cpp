@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include "accordion/base/error.h"
 #include "accordion/data/byte_file.h"
 
 namespace accordion {
@@ -29,6 +30,14 @@ std::uint32_t read_dimension(ByteFile& file, const std::string& what, std::uint3
   if (value == 0 || value > largest)
     file.fail(at, what + " " + std::to_string(value) + ", expected 1 to " + std::to_string(largest));
   return value;
+}
+
+void check_size(const std::string& name, const std::filesystem::path& file, const Images& images,
+                const ImageShape& expected) {
+  if (images.height != expected.height || images.width != expected.width)
+    throw Error(name + ": images in " + file.string() + " are " + std::to_string(images.height) + " x " +
+                std::to_string(images.width) + ", expected " + std::to_string(expected.height) + " x " +
+                std::to_string(expected.width));
 }
 
 }  // namespace
@@ -62,6 +71,17 @@ Images read_idx(const std::filesystem::path& images_file, const std::filesystem:
   result.pixels = pixels.read(std::uint64_t{count} * height * width, "pixels");
   pixels.expect_end("last image");
   return result;
+}
+
+ImageSet read_idx_set(const std::string& name, const std::vector<std::filesystem::path>& files,
+                      const ImageShape& expected, float mean, float deviation) {
+  ImageSet set{.train = read_idx(files[0], files[1], expected.classes),
+               .test = read_idx(files[2], files[3], expected.classes),
+               .mean = {mean},
+               .deviation = {deviation}};
+  check_size(name, files[0], set.train, expected);
+  check_size(name, files[2], set.test, expected);
+  return set;
 }
 
 }  // namespace accordion

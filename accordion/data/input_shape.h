@@ -1,34 +1,44 @@
-// What a model is shown and asked for: enough to build it, without the data.
+// The kinds of data. What is particular to one is said in its own header; all others ask.
 #pragma once
 
 #include <string_view>
 #include <variant>
-#include <vector>
+
+#include "accordion/data/images.h"
+#include "accordion/data/table.h"
+#include "accordion/data/text.h"
 
 namespace accordion {
 
-// Which of `classes` an image belongs to.
-struct ImageShape {
-  int channels, height, width, classes;
-};
-
-// Which word of the vocabulary comes next.
-struct TextShape {
-  int vocabulary;
-};
-
-// Whether a row of numbers and categories is a 1; each category comes from a table of its own.
-struct TableShape {
-  int numbers;
-  std::vector<int> tables;  // How many categories each has.
-};
-
+// What a model is shown and asked for: enough to build it, without the data.
 using InputShape = std::variant<ImageShape, TextShape, TableShape>;
 
-// What its samples are called.
+using DataContents = std::variant<ImageSet, TextSet, TableSet>;
+
+inline std::string_view kind_name(const InputShape& input) {
+  return std::visit([](const auto& shape) { return shape.kKind; }, input);
+}
+
+// What its samples are called, and where there is little room.
 inline std::string_view sample_name(const InputShape& input) {
-  constexpr std::string_view kNames[] = {"images", "tokens", "rows"};
-  return kNames[input.index()];
+  return std::visit([](const auto& shape) { return shape.kSamples; }, input);
+}
+inline std::string_view sample_unit(const InputShape& input) {
+  return std::visit([](const auto& shape) { return shape.kUnit; }, input);
+}
+
+// How many scores a model gives for each target.
+inline int choices(const InputShape& input) {
+  return std::visit([](const auto& shape) { return shape.choices(); }, input);
+}
+
+// What people know a model's success by, beside its loss: perplexity, or accuracy.
+inline bool by_perplexity(const InputShape& input) {
+  return std::visit([](const auto& shape) { return shape.kByPerplexity; }, input);
+}
+
+inline bool in_windows(const InputShape& input) {
+  return std::visit([](const auto& shape) { return shape.kInWindows; }, input);
 }
 
 }  // namespace accordion

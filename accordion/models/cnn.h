@@ -15,6 +15,7 @@ class Network;
 // grey images.
 struct CnnOptions : WidthOption {
   static constexpr std::string_view kName = "cnn";
+  static constexpr Usual kUsual = {"fashion-mnist", 128};
 };
 
 std::shared_ptr<Network> make(const CnnOptions& options, const ImageShape& input);

@@ -11,7 +11,6 @@
 namespace accordion {
 namespace {
 
-constexpr const char* kDataSets[] = {"fashion-mnist", "cifar10", "cifar100", "wikitext2", "sotu", "clicks"};
 constexpr TextShape kNominalText{28869};
 
 bool is_matrix(const TensorInfo& tensor) {
@@ -33,7 +32,7 @@ std::vector<TensorInfo> model_tensors(const std::string& setting, const InputSha
 std::vector<ModelDescription> describe_models() {
   std::vector<ModelDescription> rows;
   for (const std::string& name : model_names()) {
-    for (const std::string data : kDataSets) {
+    for (const std::string& data : dataset_names()) {
       const InputShape input = dataset_facts(data).input;
       const auto fitting = model_names(input);
       if (std::find(fitting.begin(), fitting.end(), name) != fitting.end())

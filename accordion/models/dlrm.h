@@ -6,6 +6,7 @@
 
 #include "accordion/base/options.h"
 #include "accordion/data/input_shape.h"
+#include "accordion/models/usual.h"
 
 namespace accordion {
 
@@ -16,6 +17,8 @@ class Network;
 // touches few of their rows; gradients are dense all the same.
 struct DlrmOptions {
   static constexpr std::string_view kName = "dlrm";
+  static constexpr Usual kUsual = {"clicks", 256};
+  static constexpr std::string_view kTiny = "embedding=4,bottom=8,top=8";  // For tests.
   int embedding = 16, bottom = 64, top = 64;
   void fields(auto&& field) {
     field("embedding", embedding, "Numbers that stand for a category.", at_least(1).up_to(4096));

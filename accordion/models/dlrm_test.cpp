@@ -31,7 +31,7 @@ TEST(Dlrm, HasATableForEachCategoryAndTwoMlps) {
 TEST(Dlrm, GivesTheLogitOfAOneBesideZero) {
   torch::manual_seed(3);
   const auto model = make(DlrmOptions{}, kTable);
-  const RandomBatch batch = random_batch(kTable, 16);
+  const MadeUpBatch batch = made_up(kTable, 16);
   const torch::Tensor scores = model->forward(batch.input);
   EXPECT_EQ(scores.select(1, 0).abs().max().item<double>(), 0);
   const torch::Tensor logistic =

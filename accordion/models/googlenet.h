@@ -14,6 +14,7 @@ class Network;
 // Nine inceptions; 6,166,250 parameters on CIFAR-10.
 struct GoogLeNetOptions : WidthOption {
   static constexpr std::string_view kName = "googlenet";
+  static constexpr Usual kUsual = {"cifar10", 8};
 };
 
 std::shared_ptr<Network> make(const GoogLeNetOptions& options, const ImageShape& input);

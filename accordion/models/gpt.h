@@ -6,6 +6,7 @@
 
 #include "accordion/base/options.h"
 #include "accordion/data/input_shape.h"
+#include "accordion/models/usual.h"
 
 namespace accordion {
 
@@ -15,6 +16,8 @@ class Network;
 // context of C tokens.
 struct GptOptions {
   static constexpr std::string_view kName = "gpt";
+  static constexpr Usual kUsual = {"sotu", 16};
+  static constexpr std::string_view kTiny = "layers=2,heads=2,width=8,context=8,dropout=0";  // For tests.
   int layers = 4, heads = 4, width = 128, context = 128;
   double dropout = 0.1;
   void fields(auto&& field) {

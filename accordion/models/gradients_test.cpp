@@ -8,7 +8,7 @@ namespace {
 
 class Loss {
  public:
-  Loss(Network& model, const InputShape& input) : model_(model), batch_(random_batch(input, 8)) {
+  Loss(Network& model, const InputShape& input) : model_(model), batch_(made_up(input, 8)) {
     if (batch_.input.is_floating_point()) batch_.input = batch_.input.to(torch::kDouble);
   }
 
@@ -32,7 +32,7 @@ class Loss {
 
  private:
   Network& model_;
-  RandomBatch batch_;
+  MadeUpBatch batch_;
 };
 
 torch::Tensor unit(const torch::Tensor& x) {

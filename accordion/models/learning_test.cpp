@@ -23,7 +23,7 @@ Learnt learn(const std::string& setting, const InputShape& input, int steps, std
   Network& model = *result.model;
   for (const auto& module : model.modules())  // Dropout is there to prevent just this.
     if (module->as<torch::nn::Dropout>()) module->eval();
-  const RandomBatch batch = random_batch(input, 32);
+  const MadeUpBatch batch = made_up(input, 32);
   torch::optim::Adam optimizer(model.parameters(), torch::optim::AdamOptions(3e-3));
   for (int step = 0; step < steps; ++step) {
     optimizer.zero_grad();

@@ -7,6 +7,7 @@
 
 #include "accordion/base/options.h"
 #include "accordion/data/input_shape.h"
+#include "accordion/models/usual.h"
 
 namespace accordion {
 
@@ -17,6 +18,8 @@ class Network;
 // words or 2 layers with 34,069; its text says two layers, its code has three.
 struct LstmOptions {
   static constexpr std::string_view kName = "lstm";
+  static constexpr Usual kUsual = {"wikitext2", 16};
+  static constexpr std::string_view kTiny = "layers=2,hidden=6,dropout=0";  // For tests.
   int layers = 3, hidden = 650;
   double dropout = 0.4;
   void fields(auto&& field) {

@@ -14,12 +14,14 @@ class Network;
 // Basic blocks [2,2,2,2] of widths 64 to 512; 11,173,962 parameters on CIFAR-10.
 struct ResNet18Options : WidthOption {
   static constexpr std::string_view kName = "resnet18";
+  static constexpr Usual kUsual = {"cifar10", 16};
 };
 
 // Basic blocks [3,3,3] of widths 16 to 64; 0.27 M parameters: the largest that trains in minutes on two
 // cores.
 struct ResNet20Options : WidthOption {
   static constexpr std::string_view kName = "resnet20";
+  static constexpr Usual kUsual = {"cifar10", 64};
 };
 
 std::shared_ptr<Network> make(const ResNet18Options& options, const ImageShape& input);

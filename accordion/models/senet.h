@@ -16,6 +16,7 @@ class Network;
 // CIFAR-100 took another network for it, seresnet18.
 struct SeNetOptions : WidthOption {
   static constexpr std::string_view kName = "senet";
+  static constexpr Usual kUsual = {"cifar10", 16};
   std::string form = "published";
   void fields(auto&& field) {
     WidthOption::fields(field);

@@ -15,6 +15,7 @@ class Network;
 // 11,389,726 with 10 classes.
 struct SeResNet18Options : WidthOption {
   static constexpr std::string_view kName = "seresnet18";
+  static constexpr Usual kUsual = {"cifar100", 16};
 };
 
 std::shared_ptr<Network> make(const SeResNet18Options& options, const ImageShape& input);

@@ -15,6 +15,7 @@ class Network;
 // 20,565,834 parameters on CIFAR-10, 39,327,652 on CIFAR-100, nearly half of them in its wider head.
 struct Vgg19BnOptions : WidthOption {
   static constexpr std::string_view kName = "vgg19bn";
+  static constexpr Usual kUsual = {"cifar10", 32};
   std::string head = "published";
   void fields(auto&& field) {
     WidthOption::fields(field);

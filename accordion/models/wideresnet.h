@@ -15,6 +15,7 @@ class Network;
 // WRN-28-k.
 struct WideResNetOptions : WidthOption {
   static constexpr std::string_view kName = "wideresnet";
+  static constexpr Usual kUsual = {"cifar10", 4};
 };
 
 std::shared_ptr<Network> make(const WideResNetOptions& options, const ImageShape& input);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "accordion/base/options.h"
+#include "accordion/models/usual.h"
 
 namespace accordion {
 

@@ -6,16 +6,6 @@
 namespace accordion {
 namespace {
 
-constexpr std::string_view kind(const ImageShape&) {
-  return "images";
-}
-constexpr std::string_view kind(const TextShape&) {
-  return "text";
-}
-constexpr std::string_view kind(const TableShape&) {
-  return "tables";
-}
-
 template <class Options, class Shape>
 constexpr bool kTakes = requires(const Options& options, const Shape& shape) {
   make(options, shape);
@@ -23,16 +13,19 @@ constexpr bool kTakes = requires(const Options& options, const Shape& shape) {
 
 template <class Options>
 std::string_view kind_taken() {
-  if (kTakes<Options, ImageShape>) return "images";
-  return kTakes<Options, TextShape> ? "text" : "tables";
+  std::string_view taken;
+  for_each_alternative<InputShape>([&]<class Shape>(const Shape&) {
+    if (kTakes<Options, Shape>) taken = Shape::kKind;
+  });
+  return taken;
 }
 
 template <class Options, class Shape>
-void require_fit(const Options&, const Shape& shape) {
+void require_fit(const Options&, const Shape&) {
   if (!kTakes<Options, Shape>)
     throw UsageError("model=" + std::string(Options::kName) + " learns from " +
                      std::string(kind_taken<Options>()) + ", but the data set holds " +
-                     std::string(kind(shape)));
+                     std::string(Shape::kKind));
 }
 
 }  // namespace
@@ -69,10 +62,18 @@ void check_model(const std::string& setting, const InputShape& input) {
 }
 
 void check_window(const std::string& setting, int positions) {
-  const ModelOptions options = parse_model(setting);
-  if (const auto* gpt = std::get_if<GptOptions>(&options); gpt && positions > gpt->context)
-    throw UsageError("gpt: windows of bptt=" + std::to_string(positions) +
-                     " tokens, expected at most context=" + std::to_string(gpt->context));
+  std::visit(
+      [&](const auto& options) {
+        if constexpr (requires { options.context; })
+          if (positions > options.context)
+            throw UsageError(std::string(options.kName) + ": windows of bptt=" + std::to_string(positions) +
+                             " tokens, expected at most context=" + std::to_string(options.context));
+      },
+      parse_model(setting));
+}
+
+Usual usual_of(const std::string& setting) {
+  return std::visit([](const auto& options) { return options.kUsual; }, parse_model(setting));
 }
 
 std::shared_ptr<Network> make_model(const std::string& setting, const InputShape& input) {

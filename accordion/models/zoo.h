@@ -33,6 +33,9 @@ std::vector<std::string> model_names();
 // Those that learn from such data.
 std::vector<std::string> model_names(const InputShape& input);
 
+// The data and batch that `bench models` gives it. Throws UsageError for what parse_model refuses.
+Usual usual_of(const std::string& setting);
+
 // Throws UsageError for an unknown model or option, for a value out of range and for values that do not go
 // together.
 ModelOptions parse_model(std::string_view setting);

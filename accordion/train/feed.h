@@ -1,9 +1,10 @@
-// What a rank trains on, as tensors: micro-batch after micro-batch, an epoch at a time. There is one feed for
-// each kind of data; what they share is the plan of an epoch.
+// What a rank trains on, as tensors: micro-batch after micro-batch, an epoch at a time; and what it is tested
+// on. Each kind of data has its own way, in a source of its own; what they share is the plan of an epoch.
 #pragma once
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -40,5 +41,16 @@ std::unique_ptr<Feed> feed_of(const TextSet& data, const TrainOptions& options, 
 std::unique_ptr<Feed> feed_of(const TableSet& data, const TrainOptions& options, int rank, int ranks);
 
 std::unique_ptr<Feed> make_feed(const Dataset& data, const TrainOptions& options, int rank, int ranks);
+
+// The rank's part of the test set, batch by batch. All ranks together see every sample once, and in batches of
+// the same size whatever their number. `window`: positions of text that a model is shown at a time. A target
+// below 0 is none.
+using Look = std::function<void(const Example&)>;
+void show_tests(const ImageSet& data, int window, int rank, int ranks, const Look& look);
+void show_tests(const TextSet& data, int window, int rank, int ranks, const Look& look);
+void show_tests(const TableSet& data, int window, int rank, int ranks, const Look& look);
+
+// How a rank's share of samples is cut for that.
+std::vector<Share> test_batches(std::size_t samples, int rank, int ranks);
 
 }  // namespace accordion

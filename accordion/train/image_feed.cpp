@@ -1,4 +1,6 @@
 // Images: shuffled anew in every epoch, and made ready by a thread of their own.
+#include <numeric>
+
 #include "accordion/data/loader.h"
 #include "accordion/train/batch_tensors.h"
 #include "accordion/train/feed.h"
@@ -46,6 +48,18 @@ class ImageFeed final : public Feed {
 
 std::unique_ptr<Feed> feed_of(const ImageSet& data, const TrainOptions& options, int rank, int ranks) {
   return std::make_unique<ImageFeed>(data, options, rank, ranks);
+}
+
+void show_tests(const ImageSet& data, int, int rank, int ranks, const Look& look) {
+  const Images& images = data.test;
+  std::vector<std::uint32_t> order(images.size());
+  std::iota(order.begin(), order.end(), 0);
+  BatchLoader loader(images, data.mean, data.deviation);
+  loader.queue(0, std::move(order), test_batches(images.size(), rank, ranks));
+  while (const auto batch = loader.next()) {
+    const auto [inputs, labels] = batch_tensors(*batch, images);
+    look({inputs, labels});
+  }
 }
 
 }  // namespace accordion

@@ -10,7 +10,6 @@
 #include "accordion/base/error.h"
 #include "accordion/base/version.h"
 #include "accordion/comm/c10d_group.h"
-#include "accordion/data/vocabulary.h"
 #include "accordion/exchange/agreement.h"
 #include "accordion/launch/settings.h"
 #include "accordion/log/write_file.h"
@@ -41,46 +40,6 @@ Json config_json(const TrainOptions& options, const RunSetup& setup) {
           {"started", utc_now()},          {"machine", {{"cpu", cpu_model()}, {"cores", available_cores()}}},
           {"workers", setup.meeting.size}, {"threads", setup.threads},
           {"options", to_json(options)}};
-}
-
-DatasetFacts facts_of(const Dataset& data) {
-  return std::visit(
-      [&](const auto& set) {
-        return DatasetFacts{input_shape(data), set.train.size(), set.test.size()};
-      },
-      data.contents);
-}
-
-void keep_first(std::size_t count, Images& images) {
-  images.pixels.resize(count * images.image_size());
-  images.labels.resize(count);
-}
-
-void keep_first(std::size_t count, std::vector<std::int32_t>& text) {
-  text.resize(count);
-}
-
-void keep_first(std::size_t count, Table& table) {
-  table.values.resize(count * static_cast<std::size_t>(table.numbers));
-  table.category.resize(count * table.tables.size());
-  table.labels.resize(count);
-}
-
-Dataset load(const TrainOptions& options, const RunSetup& setup) {
-  Dataset data = load_dataset(options.data, setup.data_dir, setup.data_root);
-  check_samples(options, facts_of(data));
-  const auto tested = static_cast<std::size_t>(options.test_samples);
-  if (tested > 0) std::visit([&](auto& set) { keep_first(tested, set.test); }, data.contents);
-  if (auto* text = std::get_if<TextSet>(&data.contents); text && options.vocabulary > 0)
-    limit_vocabulary(*text, static_cast<std::size_t>(options.vocabulary));
-  return data;
-}
-
-// What the progress display counts.
-std::string unit_of(const Dataset& data) {
-  return std::holds_alternative<TextSet>(data.contents)    ? "tok"
-         : std::holds_alternative<TableSet>(data.contents) ? "rows"
-                                                           : "img";
 }
 
 // One fact a line, so that a disagreement can be shown as the line that differs.
@@ -153,7 +112,7 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
                      " is the run to be replayed, expected another folder");
   check_batches(options, setup.meeting.size);
   torch::set_num_threads(setup.threads);
-  const Dataset data = load(options, setup);
+  const Dataset data = load_data(options, setup.data_dir, setup.data_root);
   check_data(options, facts_of(data), setup.meeting.size);
   Group group = c10d_group(setup.meeting);
   require_same_run(group.control(), options, data);
@@ -165,7 +124,7 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
   if (first) recorder.emplace(options, setup);
   if (first && setup.progress_out) {
     ProgressOptions shown = setup.progress;
-    shown.unit = unit_of(data);
+    shown.unit = sample_unit(input_shape(data));
     progress.emplace(*setup.progress_out, shown);
   }
 

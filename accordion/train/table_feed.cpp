@@ -1,4 +1,6 @@
 // Rows of a table, shuffled anew in every epoch.
+#include <numeric>
+
 #include "accordion/data/order.h"
 #include "accordion/train/feed.h"
 #include "accordion/train/table_rows.h"
@@ -42,6 +44,13 @@ class TableFeed final : public Feed {
 
 std::unique_ptr<Feed> feed_of(const TableSet& data, const TrainOptions& options, int rank, int ranks) {
   return std::make_unique<TableFeed>(data, options, rank, ranks);
+}
+
+void show_tests(const TableSet& data, int, int rank, int ranks, const Look& look) {
+  std::vector<std::uint32_t> rows(data.test.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  for (const Share& batch : test_batches(rows.size(), rank, ranks))
+    look(table_rows(data.test, std::span(rows).subspan(batch.begin, batch.size())));
 }
 
 }  // namespace accordion

@@ -54,4 +54,24 @@ std::unique_ptr<Feed> feed_of(const TextSet& data, const TrainOptions& options, 
   return std::make_unique<TextFeed>(data, options, rank, ranks);
 }
 
+// Ranks divide streams, and a stream is read from its beginning to its end.
+void show_tests(const TextSet& data, int window, int rank, int ranks, const Look& look) {
+  constexpr std::size_t kStreams = 32;
+  const TextStreams text(data.test, std::min(kStreams, std::max<std::size_t>(data.test.size(), 2) - 1),
+                         Tail::kPad);
+  const Share mine = share(0, text.count(), rank, ranks);
+  if (mine.size() == 0) return;
+  const auto streams = static_cast<std::int64_t>(mine.size());
+  for (std::size_t at = 0; at < text.length(); at += static_cast<std::size_t>(window)) {
+    const Share positions{at, std::min(at + static_cast<std::size_t>(window), text.length())};
+    const auto length = static_cast<std::int64_t>(positions.size());
+    const torch::Tensor inputs = torch::empty({streams, length}, torch::kLong),
+                        targets = torch::empty({streams * length}, torch::kLong);
+    const auto size = static_cast<std::size_t>(streams * length);
+    text.read(mine, positions, {inputs.data_ptr<std::int64_t>(), size},
+              {targets.data_ptr<std::int64_t>(), size});
+    look({inputs, targets});
+  }
+}
+
 }  // namespace accordion
