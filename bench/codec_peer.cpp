@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "accordion/base/json.h"
 #include "accordion/base/options.h"
 #include "accordion/launch/settings.h"
 #include "bench/crew.h"

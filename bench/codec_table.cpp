@@ -4,6 +4,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "accordion/base/json.h"
+
 namespace accordion::bench {
 namespace {
 

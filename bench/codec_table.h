@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "accordion/base/options.h"
+#include "accordion/base/json_fwd.h"
 #include "bench/codecs.h"
 
 namespace accordion::bench {

@@ -8,6 +8,7 @@
 
 #include "accordion/adapt/accordion.h"
 #include "accordion/base/error.h"
+#include "accordion/base/json.h"
 #include "accordion/exchange/watch.h"
 #include "accordion/models/network.h"
 #include "accordion/models/zoo.h"

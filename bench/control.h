@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "accordion/base/options.h"
+#include "accordion/base/json_fwd.h"
 
 namespace accordion::bench {
 

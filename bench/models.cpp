@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "accordion/base/error.h"
+#include "accordion/base/json.h"
 #include "accordion/data/dataset.h"
 #include "accordion/models/made_up.h"
 #include "accordion/models/network.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "accordion/base/options.h"
+#include "accordion/base/json_fwd.h"
 
 namespace accordion::bench {
 

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <optional>
 
+#include "accordion/base/json.h"
 #include "accordion/base/options.h"
 #include "accordion/launch/place.h"
 #include "accordion/launch/settings.h"

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "accordion/base/json.h"
 #include "accordion/data/dataset.h"
 #include "accordion/launch/place.h"
 #include "accordion/launch/supervise.h"

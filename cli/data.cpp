@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "accordion/base/json.h"
 #include "accordion/base/names.h"
 #include "accordion/base/options.h"
 #include "accordion/data/dataset.h"

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "accordion/adapt/control.h"
+#include "accordion/base/json.h"
 #include "accordion/log/read_run.h"
 #include "accordion/log/windows.h"
 #include "accordion/run/replay.h"

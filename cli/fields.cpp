@@ -5,6 +5,8 @@
 #include <fstream>
 #include <set>
 
+#include "accordion/base/json.h"
+
 namespace accordion::cli {
 namespace {
 

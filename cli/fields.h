@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "accordion/base/json.h"
 #include "accordion/base/options.h"
 
 namespace accordion::cli {

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "accordion/base/json.h"
 #include "accordion/base/options.h"
 #include "accordion/models/describe.h"
 #include "accordion/models/zoo.h"

@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "accordion/base/json.h"
 #include "accordion/base/names.h"
 #include "accordion/data/dataset.h"
 #include "accordion/exchange/forecast.h"

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "accordion/base/json.h"
 #include "accordion/data/dataset.h"
 #include "accordion/launch/free_port.h"
 #include "accordion/launch/place.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "accordion/adapt/schedule.h"
+#include "accordion/base/json.h"
 
 namespace accordion {
 namespace {

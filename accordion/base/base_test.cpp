@@ -2,6 +2,7 @@
 #include <rapidcheck.h>
 
 #include "accordion/base/hash.h"
+#include "accordion/base/json.h"
 #include "accordion/base/names.h"
 #include "accordion/base/options.h"
 

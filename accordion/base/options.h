@@ -5,7 +5,7 @@
 //     void fields(auto&& field) { field("keep", keep, "Fraction of entries sent.", above(0).up_to(1)); }
 //   };
 //
-// That list serves the command line, TOML files, the JSON record and `name:option=value` settings.
+// That list serves the command line, TOML files, the JSON record (json.h) and `name:option=value` settings.
 // Names are written with dashes; JSON keys have underscores instead.
 #pragma once
 
@@ -13,7 +13,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -23,8 +22,6 @@
 #include "accordion/base/names.h"
 
 namespace accordion {
-
-using Json = nlohmann::ordered_json;
 
 // What values a field takes: an interval of numbers, or one name of a list.
 struct Allowed {
@@ -92,21 +89,6 @@ inline std::string json_key(std::string_view name) {
   std::string key(name);
   std::replace(key.begin(), key.end(), '-', '_');
   return key;
-}
-
-template <class Options>
-Json to_json(Options options) {
-  Json json = Json::object();
-  options.fields([&](std::string_view name, auto& value, auto&&...) { json[json_key(name)] = value; });
-  return json;
-}
-
-// Takes the fields that `json` has; the others keep their values.
-template <class Options>
-void from_json(const Json& json, Options& options) {
-  options.fields([&](std::string_view name, auto& value, auto&&...) {
-    if (auto found = json.find(json_key(name)); found != json.end()) found->get_to(value);
-  });
 }
 
 template <class Options>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "accordion/base/json.h"
 #include "accordion/base/setting.h"
 #include "accordion/compress/chunked.h"
 

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "accordion/base/error.h"
+#include "accordion/base/json.h"
 #include "accordion/exchange/agreement.h"
 
 namespace accordion {

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "accordion/base/json.h"
+
 namespace accordion {
 namespace {
 

@@ -1,4 +1,5 @@
 #include "accordion/log/epoch_record.h"
+#include "accordion/base/json.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 
+#include "accordion/base/json.h"
 #include "accordion/log/run_folder.h"
 
 namespace accordion {

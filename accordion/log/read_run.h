@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "accordion/base/options.h"
+#include "accordion/base/json.h"
 
 namespace accordion {
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 
+#include "accordion/base/json.h"
 #include "accordion/log/write_file.h"
 
 namespace accordion {

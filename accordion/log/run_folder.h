@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "accordion/base/options.h"
+#include "accordion/base/json_fwd.h"
 
 namespace accordion {
 

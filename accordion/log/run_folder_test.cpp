@@ -1,4 +1,5 @@
 #include "accordion/log/run_folder.h"
+#include "accordion/base/json.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "accordion/base/error.h"
+#include "accordion/base/json.h"
 #include "accordion/log/read_run.h"
 
 namespace accordion {

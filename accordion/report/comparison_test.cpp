@@ -1,4 +1,5 @@
 #include "accordion/report/comparison.h"
+#include "accordion/base/json.h"
 
 #include <gtest/gtest.h>
 

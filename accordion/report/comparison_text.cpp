@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "accordion/base/json.h"
 #include "accordion/log/progress_text.h"
 #include "accordion/report/aligned.h"
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "accordion/base/json_fwd.h"
 #include "accordion/report/comparison.h"
 
 namespace accordion {

@@ -1,5 +1,6 @@
 #include "accordion/report/run_result.h"
 
+#include "accordion/base/json.h"
 #include "accordion/log/epoch_record.h"
 #include "accordion/log/read_run.h"
 #include "accordion/log/run_folder.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "accordion/base/options.h"
+#include "accordion/base/json.h"
 
 namespace accordion {
 

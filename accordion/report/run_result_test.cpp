@@ -1,4 +1,5 @@
 #include "accordion/report/run_result.h"
+#include "accordion/base/json.h"
 
 #include <gtest/gtest.h>
 

@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "accordion/base/json.h"
+
 namespace accordion {
 namespace {
 

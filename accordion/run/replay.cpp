@@ -1,6 +1,7 @@
 #include "accordion/run/replay.h"
 
 #include "accordion/adapt/replay.h"
+#include "accordion/base/json.h"
 #include "accordion/log/read_run.h"
 #include "accordion/log/windows.h"
 

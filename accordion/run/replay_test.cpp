@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "accordion/base/json.h"
 #include "accordion/log/run_folder.h"
 #include "accordion/log/windows.h"
 

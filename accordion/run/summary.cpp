@@ -5,6 +5,7 @@
 
 #include "accordion/adapt/critical.h"
 #include "accordion/adapt/detector_agreement.h"
+#include "accordion/base/json.h"
 #include "accordion/log/run_totals.h"
 
 namespace accordion {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "accordion/adapt/control.h"
+#include "accordion/base/json_fwd.h"
 #include "accordion/log/epoch_record.h"
 
 namespace accordion {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "accordion/base/json.h"
+
 namespace accordion {
 namespace {
 

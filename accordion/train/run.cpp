@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "accordion/base/error.h"
+#include "accordion/base/json.h"
 #include "accordion/base/version.h"
 #include "accordion/comm/c10d_group.h"
 #include "accordion/exchange/agreement.h"

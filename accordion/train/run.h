@@ -6,6 +6,7 @@
 #include <iosfwd>
 #include <optional>
 
+#include "accordion/base/json.h"
 #include "accordion/comm/rendezvous.h"
 #include "accordion/log/epoch_record.h"
 #include "accordion/log/progress.h"

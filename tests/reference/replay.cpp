@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "accordion/base/json.h"
 #include "accordion/base/options.h"
 #include "accordion/comm/loopback.h"
 #include "accordion/exchange/exchange.h"
