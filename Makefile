@@ -1,7 +1,7 @@
 # The two commands that need nothing before them: `make demo` and `make test`.
 
 PACKAGES := g++ cmake make ninja-build libtorch-dev libgloo-dev libopenblas0-openmp libcli11-dev nlohmann-json3-dev \
-            libhwy-dev librandom123-dev zlib1g-dev libpng-dev libmd-dev dataset-fashion-mnist
+            libtomlplusplus-dev libhwy-dev librandom123-dev zlib1g-dev libpng-dev libmd-dev dataset-fashion-mnist
 TEST_PACKAGES := libgtest-dev librapidcheck-dev libopenmpi-dev openmpi-bin iproute2 python3 python3-numpy python3-torch
 FUZZ_PACKAGES := clang libclang-rt-14-dev libomp-dev
 FUZZ_SECONDS ?= 60

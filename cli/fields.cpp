@@ -1,113 +1,130 @@
 #include "cli/fields.h"
 
+#include <toml++/toml.h>
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
-#include "accordion/base/json.h"
-
 namespace accordion::cli {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
+constexpr const char* kSection = "expected `[name]` or `[\"any name\"]`";
+constexpr const char* kEntry = "expected `option = value`, text in quotes";
 
-// Takes one value off the front of `text`: a string in either kind of quotes, or a bare word. False where
-// there is none.
-bool take_value(std::string_view& text, std::string& value) {
-  if (text.starts_with('\'') || text.starts_with('"')) {
-    const char quote = text[0];
-    std::size_t end = 1;
-    while (end < text.size() && text[end] != quote) end += quote == '"' && text[end] == '\\' ? 2 : 1;
-    if (end >= text.size()) return false;
-    const std::string_view whole = text.substr(0, end + 1);
-    text.remove_prefix(end + 1);
-    if (quote == '\'') {
-      value = whole.substr(1, whole.size() - 2);
-      return true;
+// A recipe's text, to quote the line that a mistake is in.
+class RecipeFile {
+ public:
+  explicit RecipeFile(const std::string& path) : path_(path) {
+    std::ifstream file(path);
+    if (!file || std::filesystem::is_directory(path))
+      throw UsageError("--recipe " + path + ": cannot be read, expected a TOML file");
+    for (std::string line; std::getline(file, line);) {
+      text_ += line + "\n";
+      const std::size_t begin = std::min(line.size(), line.find_first_not_of(" \t\r"));
+      lines_.push_back(line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin));
     }
-    const Json parsed =
-        Json::parse(whole, nullptr, /*allow_exceptions=*/false);  // TOML's escapes are JSON's.
-    if (!parsed.is_string()) return false;
-    value = parsed.get<std::string>();
-    return true;
   }
-  const std::size_t end = std::min(text.size(), text.find_first_of(" \t\r#,]"));
-  value = text.substr(0, end);
-  text.remove_prefix(end);
-  return !value.empty();
+
+  const std::string& text() const { return text_; }
+  std::string where(std::size_t line) const { return path_ + ":" + std::to_string(line); }
+
+  [[noreturn]] void refuse(std::size_t line, const std::string& why) const {
+    throw UsageError(where(line) + ": " + lines_[line - 1] + ", " + why);
+  }
+
+  // Something that never ends is found missing at the end of the file; the mistake is in the last line.
+  [[noreturn]] void refuse(const toml::parse_error& error) const {
+    auto line = std::min<std::size_t>(error.source().begin.line, lines_.size());
+    while (line > 1 && lines_[line - 1].empty()) --line;
+    const std::string& text = lines_[line - 1];
+    const bool section = text.starts_with('[');
+    if (std::string(error.description()).find("redefine") != std::string::npos) {
+      const std::string name =
+          section ? text.substr(0, text.find(']') + 1) : text.substr(0, text.find_first_of(" \t="));
+      throw UsageError(where(line) + ": " + name + " is given twice");
+    }
+    refuse(line, std::string(section ? kSection : kEntry) + " (" + std::string(error.description()) + ")");
+  }
+
+ private:
+  std::string path_, text_;
+  std::vector<std::string> lines_;
+};
+
+// As parse_value reads it, a list as its items with commas between them. Nothing for what no option takes.
+std::optional<std::string> value_text(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* whole = node.as_integer()) return std::to_string(whole->get());
+  if (const auto* yes = node.as_boolean()) return yes->get() ? "true" : "false";
+  if (const auto* number = node.as_floating_point()) {
+    const std::string digits = number_text(number->get());
+    // Written as a fraction, it shall not pass for a whole number.
+    return digits.find_first_not_of("-0123456789") == std::string::npos ? digits + ".0" : digits;
+  }
+  const auto* list = node.as_array();
+  if (!list) return std::nullopt;
+  std::string items;
+  for (const toml::node& each : *list) {
+    const auto item = each.is_array() ? std::nullopt : value_text(each);
+    if (!item) return std::nullopt;
+    items += (items.empty() ? "" : ",") + *item;
+  }
+  return items;
 }
 
-// The value of a line `name = value`, a list as its items with commas between them. False for what is
-// neither.
-bool parse_line_value(std::string_view text, std::string& value) {
-  if (!text.starts_with('['))
-    return take_value(text, value) && (trimmed(text).empty() || trimmed(text)[0] == '#');
-  text = trimmed(text.substr(1));
-  while (!text.starts_with(']')) {
-    std::string item;
-    if (!take_value(text, item)) return false;
-    value += (value.empty() ? "" : ",") + item;
-    text = trimmed(text);
-    if (text.starts_with(','))
-      text = trimmed(text.substr(1));
-    else if (!text.starts_with(']'))
-      return false;
-  }
-  text = trimmed(text.substr(1));
-  return text.empty() || text[0] == '#';
+// In the order of the file, which the table does not keep.
+template <class Visit>
+void in_order(const toml::table& table, Visit visit) {
+  std::vector<std::pair<const toml::key*, const toml::node*>> all;
+  for (auto&& [key, node] : table) all.emplace_back(&key, &node);
+  const auto place = [](const auto& each) {
+    const toml::source_position at = each.first->source().begin;
+    return std::pair(at.line, at.column);
+  };
+  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  for (const auto& [key, node] : all) visit(std::string(key->str()), *node, key->source().begin.line);
 }
 
-// The name of a line `[name]` or `["any name"]`. False for what is neither.
-bool parse_section_name(std::string_view line, std::string& name) {
-  constexpr std::string_view kBare = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-  line = trimmed(line.substr(1));
-  if (line.starts_with('"') || line.starts_with('\'')) {
-    if (!take_value(line, name)) return false;
-  } else {
-    name = line.substr(0, std::min(line.size(), line.find_first_not_of(kBare)));
-    line.remove_prefix(name.size());
-  }
-  line = trimmed(line);
-  if (!line.starts_with(']')) return false;
-  line = trimmed(line.substr(1));
-  const bool printable = std::none_of(name.begin(), name.end(), [](char c) { return c >= 0 && c < ' '; });
-  return !name.empty() && printable && (line.empty() || line[0] == '#');
+bool is_section(const toml::node& node) {
+  return (node.is_table() && !node.as_table()->is_inline()) || node.is_array_of_tables();
+}
+
+RecipeSection read_section(const RecipeFile& file, const toml::table& table, RecipeSection section) {
+  std::set<std::string> names;
+  in_order(table, [&](const std::string& name, const toml::node& node, std::size_t line) {
+    if (is_section(node)) return;
+    const auto value = value_text(node);
+    if (!value) file.refuse(line, kEntry);
+    if (!names.insert(json_key(name)).second)
+      throw UsageError(file.where(line) + ": " + name + " is given twice");
+    section.entries.push_back({.name = name, .text = *value, .where = file.where(line)});
+  });
+  return section;
 }
 
 }  // namespace
 
 std::vector<RecipeSection> read_recipe(const std::string& path) {
-  std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path))
-    throw UsageError("--recipe " + path + ": cannot be read, expected a TOML file");
-  std::vector<RecipeSection> sections = {{.name = "", .where = path, .entries = {}}};
-  std::set<std::string> section_names, entry_names;
-  int number = 0;
-  for (std::string text; std::getline(file, text);) {
-    const std::string where = path + ":" + std::to_string(++number);
-    const std::string_view line = trimmed(text);
-    if (line.empty() || line[0] == '#') continue;
-    std::string name, value;
-    if (line[0] == '[') {
-      if (!parse_section_name(line, name))
-        throw UsageError(where + ": " + std::string(line) + ", expected `[name]` or `[\"any name\"]`");
-      if (!section_names.insert(name).second) throw UsageError(where + ": [" + name + "] is given twice");
-      sections.push_back({.name = name, .where = where, .entries = {}});
-      entry_names.clear();
-      continue;
-    }
-    const std::size_t equals = line.find('=');
-    name = trimmed(line.substr(0, equals));
-    if (equals == std::string_view::npos || !parse_line_value(trimmed(line.substr(equals + 1)), value))
-      throw UsageError(where + ": " + std::string(line) + ", expected `option = value`");
-    if (!entry_names.insert(json_key(name)).second) throw UsageError(where + ": " + name + " is given twice");
-    sections.back().entries.push_back({.name = name, .text = value, .where = where});
+  const RecipeFile file(path);
+  toml::table recipe;
+  try {
+    recipe = toml::parse(file.text());
+  } catch (const toml::parse_error& error) {
+    file.refuse(error);
   }
+  std::vector<RecipeSection> sections = {
+      read_section(file, recipe, {.name = "", .where = path, .entries = {}})};
+  in_order(recipe, [&](const std::string& name, const toml::node& node, std::size_t line) {
+    if (!is_section(node)) return;
+    const toml::table* table = node.as_table();
+    const bool printable = std::none_of(name.begin(), name.end(), [](char c) { return c >= 0 && c < ' '; });
+    if (!table || name.empty() || !printable) file.refuse(line, kSection);
+    in_order(*table, [&](const std::string&, const toml::node& each, std::size_t inner) {
+      if (is_section(each)) file.refuse(inner, kSection);
+    });
+    sections.push_back(read_section(file, *table, {.name = name, .where = file.where(line), .entries = {}}));
+  });
   return sections;
 }
 
