@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <sstream>
 
 #include "accordion/base/json.h"
-#include "accordion/base/options.h"
 #include "accordion/launch/place.h"
 #include "accordion/launch/settings.h"
 #include "accordion/models/zoo.h"
@@ -19,6 +19,7 @@
 #include "bench/ddp.h"
 #include "bench/ddp_worker.h"
 #include "bench/models.h"
+#include "cli/fields.h"
 #include "cli/verbs.h"
 
 namespace accordion::cli {
@@ -26,28 +27,81 @@ namespace {
 
 namespace fs = std::filesystem;
 
+const char* const kPython = "/usr/bin/python3";
+
 struct DdpBenchOptions {
-  std::vector<std::string> models = {"cnn", "resnet18"};
+  std::string models = "cnn,resnet18";
   std::vector<int> workers = {2, 4};
   int batch = 8, steps = 20;
-  std::string python = "/usr/bin/python3";
+  std::string python = kPython;
   bool json = false;
+
+  void fields(auto&& field) {
+    field("models", models, "Models, separated by commas.");
+    field("workers", workers, "Numbers of workers.", at_least(1).up_to(64));
+    field("batch", batch, "Samples per worker.", at_least(1).up_to(4096));
+    field("steps", steps, "Pairs of steps.", at_least(6).up_to(10000));
+    field("python", python, "Interpreter with torch.");
+    field("json", json, "One JSON array on standard output.");
+  }
 };
 
 struct CodecBenchOptions {
-  std::string model = "resnet50";
-  std::vector<std::string> codecs;
+  std::string model = "resnet50", codecs;
   int threads = 1, repetitions = 15;
-  std::string python = "/usr/bin/python3";
-  bool peers = true, json = false;
+  bool peers = true;
+  std::string python = kPython;
+  bool json = false;
+
+  void fields(auto&& field) {
+    field("model", model, "Whose layers.", one_of(shape_names()));
+    field("codecs", codecs,
+          "Settings, separated by semicolons; otherwise all but ATOMO, whose SVDs take minutes.");
+    field("threads", threads, "Threads, each on whole layers.", at_least(1).up_to(1024));
+    field("repetitions", repetitions, "Of which the fastest counts.", at_least(1).up_to(1000));
+    field("peers", peers, "Time torch doing the same work.");
+    field("python", python, "Interpreter with torch.");
+    field("json", json, "One JSON array on standard output.");
+  }
+};
+
+struct ControlVerbOptions : bench::ControlBenchOptions {
+  bool json = false;
+
+  void fields(auto&& field) {
+    field("model", model, "Model.");
+    field("batch", batch, "Samples in a step.", at_least(1).up_to(4096));
+    field("steps-per-epoch", steps_per_epoch, "Over which a decision is spread.", at_least(1).up_to(1e6));
+    field("repetitions", repetitions, "Of which the middle one counts.", at_least(1).up_to(1000));
+    field("json", json, "One JSON object on standard output.");
+  }
 };
 
 struct ModelsBenchOptions : bench::ModelBenchOptions {
-  std::vector<std::string> models;
-  std::string data;
+  std::string model, data;
   int batch = 0;
   bool json = false;
+
+  void fields(auto&& field) {
+    field("model", model, "Settings, separated by semicolons; otherwise every model.");
+    field("data", data, "Data set; otherwise one that the model is meant for.");
+    field("batch", batch, "Images, windows of text or rows in a step; 0 for few of them for large models.",
+          at_least(0).up_to(1 << 20));
+    field("bptt", bptt, "Tokens in a window of text.", at_least(1).up_to(65536));
+    field("threads", threads, "Threads.", at_least(1).up_to(1024));
+    field("seconds", seconds, "For the timed steps of one model.", at_least(0).up_to(86400));
+    field("json", json, "One JSON array on standard output.");
+  }
 };
+
+// Without empty ones.
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
 
 // Scripts of bench/ lie beside the build folder, or where `cmake --install` puts them.
 std::string find_script(const std::string& name) {
@@ -59,12 +113,11 @@ std::string find_script(const std::string& name) {
   throw Error("bench: " + name + " is neither at " + places[0].string() + " nor at " + places[1].string());
 }
 
-int bench_ddp(const DdpBenchOptions& options) {
+int bench_ddp(const DdpBenchOptions& options, char**) {
   const bench::DdpPaths paths{fs::read_symlink("/proc/self/exe"), options.python, find_script("ddp_peer.py")};
-  for (const std::string& model : options.models)
+  const std::vector<std::string> models = split(options.models, ',');
+  for (const std::string& model : models)
     check_name("bench ddp", "model", model, one_of({"cnn", "resnet18", "resnet20"}));  // What the peer has.
-  for (const int workers : options.workers)
-    check_number("bench ddp", "workers", workers, at_least(1).up_to(64));
   if (!bench::runs({options.python, "-c", "import torch.distributed"}))
     throw UsageError("bench ddp: " + options.python +
                      " cannot import torch; install python3-torch, or name another "
@@ -73,7 +126,7 @@ int bench_ddp(const DdpBenchOptions& options) {
   if (!options.json)
     std::printf("%-10s %7s %6s %11s %11s %7s %16s %8s\n", "model", "workers", "batch", "ours ms",
                 "PyTorch ms", "ratio", "95 % interval", "hidden");
-  for (const std::string& model : options.models)
+  for (const std::string& model : models)
     for (int workers : options.workers) {
       if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "%s with %d workers ...\r", model.c_str(), workers);
       const auto timing = bench::time_ddp({model, workers, options.batch, options.steps}, paths);
@@ -127,17 +180,15 @@ std::optional<bench::CodecPeer> find_codec_peer(const CodecBenchOptions& options
 }
 
 int bench_codecs(const CodecBenchOptions& options, char** argv) {
-  check_name("bench codecs", "model", options.model, one_of(shape_names()));
-  check_number("bench codecs", "threads", options.threads, at_least(1).up_to(1024));
-  check_number("bench codecs", "repetitions", options.repetitions, at_least(1).up_to(1000));
-  for (const std::string& codec : options.codecs) parse_codec(codec);
+  const std::vector<std::string> chosen = split(options.codecs, ';');
+  for (const std::string& codec : chosen) parse_codec(codec);
   // The allocator of training, which the peer has too. Threads are asked for where they are used.
   ensure_settings(1, argv);
   bench::CodecBench codecs(options.model, options.threads, options.repetitions);
   const std::optional<bench::CodecPeer> peer = find_codec_peer(options);
   Json rows = Json::array();
   if (!options.json) std::cout << bench::table_head(codecs, options.threads) << std::flush;
-  for (const std::string& codec : options.codecs.empty() ? codecs.default_codecs() : options.codecs) {
+  for (const std::string& codec : chosen.empty() ? codecs.default_codecs() : chosen) {
     if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "%s ...\r", codec.c_str());
     const bench::CodecTiming timing = codecs.run(codec, peer ? &*peer : nullptr);
     if (options.json)
@@ -150,7 +201,7 @@ int bench_codecs(const CodecBenchOptions& options, char** argv) {
 }
 
 int bench_models(const ModelsBenchOptions& options, char** argv) {
-  const auto cases = bench::model_cases(options.models, options.data, options.batch);
+  const auto cases = bench::model_cases(split(options.model, ';'), options.data, options.batch);
   ensure_settings(options.threads, argv);
   Json rows = Json::array();
   if (!options.json)
@@ -160,7 +211,7 @@ int bench_models(const ModelsBenchOptions& options, char** argv) {
     if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "%s ...\r", chosen.model.c_str());
     const bench::ModelTiming timing = bench::time_model(chosen, options);
     if (options.json)
-      rows.push_back(to_json(chosen, options, timing));
+      rows.push_back(bench::to_json(chosen, options, timing));
     else
       std::printf("%-26s %-14s %11zu %6d %6d %10.1f %11.1f %-6s %12.0f\n", chosen.model.c_str(),
                   chosen.data.c_str(), timing.parameters, chosen.batch, timing.steps, timing.step_ms,
@@ -177,12 +228,12 @@ int bench_models(const ModelsBenchOptions& options, char** argv) {
   return 0;
 }
 
-int bench_control(const bench::ControlBenchOptions& options, bool json, char** argv) {
+int bench_control(const ControlVerbOptions& options, char** argv) {
   parse_model(options.model);
   ensure_settings(1, argv);
   const bench::ControlTiming timing = bench::time_control(options);
-  if (json) {
-    std::cout << to_json(options, timing).dump(2) << "\n";
+  if (options.json) {
+    std::cout << bench::to_json(options, timing).dump(2) << "\n";
     return 0;
   }
   std::printf(
@@ -195,96 +246,45 @@ int bench_control(const bench::ControlBenchOptions& options, bool json, char** a
   return 0;
 }
 
+// A benchmark as a verb of its own: `options` on its command line, `run` with them.
+template <class Options>
+void add_benchmark(CLI::App& bench, std::vector<std::pair<CLI::App*, Run>>& benchmarks,
+                   const std::string& name, const char* what, Options given,
+                   int (*run)(const Options&, char**), char** argv) {
+  auto options = std::make_shared<Options>(std::move(given));
+  CLI::App* verb = bench.add_subcommand(name, what);
+  add_fields(*verb, "bench " + name, *options);
+  benchmarks.emplace_back(verb, [=] { return run(*options, argv); });
+}
+
 }  // namespace
 
 Run add_bench(CLI::App& verb, char** argv) {
   verb.require_subcommand(1);
-  auto ddp_options = std::make_shared<DdpBenchOptions>();
-  auto worker_options = std::make_shared<bench::WorkerOptions>();
-  auto codec_options = std::make_shared<CodecBenchOptions>();
-
-  CLI::App* ddp = verb.add_subcommand("ddp", "One training step of the C++ DDP beside PyTorch's own.");
-  ddp->add_option("--models", ddp_options->models, "Models.")->delimiter(',')->capture_default_str();
-  ddp->add_option("--workers", ddp_options->workers, "Numbers of workers.")
-      ->delimiter(',')
-      ->capture_default_str();
-  ddp->add_option("--batch", ddp_options->batch, "Samples per worker.")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  ddp->add_option("--steps", ddp_options->steps, "Pairs of steps.")
-      ->check(CLI::Range(6, 10000))
-      ->capture_default_str();
-  ddp->add_option("--python", ddp_options->python, "Interpreter with torch.")->capture_default_str();
-  ddp->add_flag("--json", ddp_options->json, "One JSON array on standard output.");
-
-  CLI::App* codecs = verb.add_subcommand("codecs", "Every codec beside its bound, and beside torch.");
-  codecs->add_option("--model", codec_options->model, "Whose layers: " + join(shape_names()) + ".")
-      ->capture_default_str();
-  codecs
-      ->add_option("--codecs", codec_options->codecs,
-                   "Settings, separated by semicolons; otherwise all but ATOMO, whose SVDs take minutes.")
-      ->delimiter(';');
-  codecs->add_option("--threads", codec_options->threads, "Threads, each on whole layers.")
-      ->capture_default_str();
-  codecs->add_option("--repetitions", codec_options->repetitions, "Of which the fastest counts.")
-      ->capture_default_str();
-  codecs->add_flag("--peers,!--no-peers", codec_options->peers, "Time torch doing the same work.");
-  codecs->add_option("--python", codec_options->python, "Interpreter with torch.")->capture_default_str();
-  codecs->add_flag("--json", codec_options->json, "One JSON array on standard output.");
-
-  CLI::App* control = verb.add_subcommand("control", "What adaptive control adds to a step.");
-  auto control_options = std::make_shared<bench::ControlBenchOptions>();
-  auto control_json = std::make_shared<bool>(false);
-  control->add_option("--model", control_options->model, "Model.")->capture_default_str();
-  control->add_option("--batch", control_options->batch, "Samples in a step.")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  control
-      ->add_option("--steps-per-epoch", control_options->steps_per_epoch, "Over which a decision is spread.")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  control->add_option("--repetitions", control_options->repetitions, "Of which the middle one counts.")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  control->add_flag("--json", *control_json, "One JSON object on standard output.");
-
-  CLI::App* models =
-      verb.add_subcommand("models", "A training step of each model, and an epoch at its speed.");
-  auto models_options = std::make_shared<ModelsBenchOptions>();
-  models_options->threads = available_cores();
-  models
-      ->add_option("--model", models_options->models,
-                   "Settings, separated by semicolons; otherwise every model.")
-      ->delimiter(';');
-  models->add_option("--data", models_options->data, "Data set; otherwise one that the model is meant for.");
-  models
-      ->add_option("--batch", models_options->batch,
-                   "Images, windows of text or rows in a step; otherwise few for large models.")
-      ->check(CLI::Range(1, 1 << 20));
-  models->add_option("--bptt", models_options->bptt, "Tokens in a window of text.")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  models->add_option("--threads", models_options->threads, "Threads.")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  models->add_option("--seconds", models_options->seconds, "For the timed steps of one model.")
-      ->check(CLI::Range(0.0, 86400.0))
-      ->capture_default_str();
-  models->add_flag("--json", models_options->json, "One JSON array on standard output.");
+  std::vector<std::pair<CLI::App*, Run>> benchmarks;
+  const auto add = [&](const char* name, const char* what, auto options, auto run) {
+    add_benchmark(verb, benchmarks, name, what, std::move(options), run, argv);
+  };
+  add("ddp", "One training step of the C++ DDP beside PyTorch's own.", DdpBenchOptions{}, bench_ddp);
+  add("codecs", "Every codec beside its bound, and beside torch.", CodecBenchOptions{}, bench_codecs);
+  add("control", "What adaptive control adds to a step.", ControlVerbOptions{}, bench_control);
+  ModelsBenchOptions models;
+  models.threads = available_cores();
+  add("models", "A training step of each model, and an epoch at its speed.", models, bench_models);
 
   CLI::App* worker = verb.add_subcommand("ddp-worker", "")->group("");
+  auto worker_options = std::make_shared<bench::WorkerOptions>();
   worker->add_option("--model", worker_options->model)->required();
   worker->add_option("--batch", worker_options->batch)->required();
   worker->add_option("--channels", worker_options->channels)->required();
   worker->add_option("--size", worker_options->size)->required();
   worker->add_option("--classes", worker_options->classes)->required();
+  benchmarks.emplace_back(worker, [=] { return bench_ddp_worker(*worker_options); });
 
-  return [codecs, control, models, worker, codec_options, control_options, control_json, ddp_options,
-          models_options, worker_options, argv] {
-    if (codecs->parsed()) return bench_codecs(*codec_options, argv);
-    if (control->parsed()) return bench_control(*control_options, *control_json, argv);
-    if (models->parsed()) return bench_models(*models_options, argv);
-    return worker->parsed() ? bench_ddp_worker(*worker_options) : bench_ddp(*ddp_options);
+  return [benchmarks] {
+    for (const auto& [benchmark, run] : benchmarks)
+      if (benchmark->parsed()) return run();
+    throw UsageError("bench: no benchmark given");
   };
 }
 
