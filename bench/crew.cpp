@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "accordion/base/error.h"
+#include "accordion/launch/program.h"
 
 namespace accordion::bench {
 namespace {
@@ -26,17 +27,10 @@ bool drain(int fd, std::string& text) {
 }  // namespace
 
 bool runs(const std::vector<std::string>& argv) try {
-  const Child child = start_child({argv, {}});
-  int status = 1;
-  std::string ignored;
-  while (::waitpid(child.pid, &status, WNOHANG) == 0) {
-    drain(child.out.get(), ignored);
-    drain(child.err.get(), ignored);
-    ::usleep(10000);
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  run_program(argv);
+  return true;
 } catch (const Error&) {
-  return false;  // Could not be started.
+  return false;
 }
 
 Crew::Crew(std::string name, const std::vector<WorkerSpec>& specs) : name_(std::move(name)) {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "accordion/base/error.h"
+#include "accordion/base/temporary_folder.h"
 #include "accordion/launch/free_port.h"
 #include "accordion/launch/place.h"
 #include "accordion/launch/settings.h"
@@ -15,20 +16,6 @@ namespace accordion::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder that goes when this does.
-struct TemporaryFolder {
-  fs::path path;
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "accordion-bench-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw Error("cannot make a folder in " + fs::temp_directory_path().string());
-    path = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-};
 
 std::vector<WorkerSpec> crew_specs(const DdpCase& what, const std::vector<std::string>& command) {
   const bool grey = what.model == "cnn";
@@ -101,9 +88,9 @@ Median median_of(std::vector<double> values) {
 }
 
 DdpTiming time_ddp(const DdpCase& what, const DdpPaths& paths) {
-  TemporaryFolder folder;
-  const std::string weights = folder.path / "weights", our_gradient = folder.path / "ours",
-                    torch_gradient = folder.path / "torch";
+  const TemporaryFolder folder(fs::temp_directory_path() / "accordion-bench-");
+  const std::string weights = folder.path() / "weights", our_gradient = folder.path() / "ours",
+                    torch_gradient = folder.path() / "torch";
   Crew ours("accordion", crew_specs(what, {paths.program, "bench", "ddp-worker"}));
   Crew theirs("PyTorch", crew_specs(what, {paths.python, paths.peer}));
   ours.command("weights " + weights);

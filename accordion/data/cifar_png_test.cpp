@@ -3,7 +3,7 @@
 #include <png.h>
 
 #include "accordion/data/cifar.h"
-#include "accordion/data/test_files.h"
+#include "accordion/data/files_testing.h"
 
 namespace accordion {
 namespace {

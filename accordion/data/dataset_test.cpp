@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "accordion/data/test_files.h"
+#include "accordion/data/files_testing.h"
 
 namespace accordion {
 namespace {

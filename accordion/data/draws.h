@@ -1,5 +1,7 @@
 // Counter-based random numbers: draw i is a hash of the key and i (SplitMix64). They are the same on every
-// rank and with every compiler, which the standard library's distributions are not.
+// rank and with every compiler, which the standard library's distributions are not. Codecs draw from
+// base/random.h; what is drawn here, the order of samples and data sets that are made up, keeps its bits, on
+// which records of runs depend.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,8 @@
 
 #include "accordion/base/error.h"
 #include "accordion/data/catalogue.h"
-#include "accordion/data/process.h"
-#include "accordion/data/temporary_folder.h"
+#include "accordion/launch/program.h"
+#include "accordion/base/temporary_folder.h"
 
 namespace accordion {
 namespace {

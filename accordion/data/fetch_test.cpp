@@ -3,7 +3,7 @@
 
 #include <stdlib.h>  // setenv is POSIX
 
-#include "accordion/data/test_files.h"
+#include "accordion/data/files_testing.h"
 
 namespace accordion {
 namespace {
@@ -101,7 +101,7 @@ TEST_F(FetchTest, NoNetwork) {
 
 TEST_F(FetchTest, NoNpm) {
   setenv("PATH", file("bin").c_str(), 1);
-  EXPECT_THAT(message_of([&] { fetch(file("root")); }), HasSubstr("npm: not found in PATH"));
+  EXPECT_THAT(message_of([&] { fetch(file("root")); }), HasSubstr("cannot start \"npm\""));
 }
 
 TEST_F(FetchTest, NpmLeavesNothing) {

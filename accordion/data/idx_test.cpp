@@ -2,7 +2,7 @@
 
 #include <sys/resource.h>
 
-#include "accordion/data/test_files.h"
+#include "accordion/data/files_testing.h"
 
 namespace accordion {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 #include <numeric>
 
-#include "accordion/data/test_files.h"
+#include "accordion/data/files_testing.h"
 
 namespace accordion {
 namespace {

@@ -1,6 +1,6 @@
 #include "accordion/data/speeches.h"
 
-#include "accordion/data/test_files.h"
+#include "accordion/data/files_testing.h"
 
 namespace accordion {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "accordion/data/test_files.h"
+#include "accordion/data/files_testing.h"
 
 namespace accordion {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "accordion/data/test_files.h"
+#include "accordion/data/files_testing.h"
 
 namespace accordion {
 namespace {

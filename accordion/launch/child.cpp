@@ -16,7 +16,12 @@ namespace accordion {
 namespace {
 
 [[noreturn]] void fail(const WorkerSpec& spec, int error) {
-  throw Error("cannot start \"" + spec.argv[0] + "\": " + std::generic_category().message(error));
+  std::string why = std::generic_category().message(error);
+  const bool in_place = spec.folder.empty() || std::filesystem::is_directory(spec.folder);
+  if (error == ENOENT && in_place && spec.argv[0].find('/') == std::string::npos)
+    why += " in PATH; is it installed?";
+  throw Error("cannot start \"" + spec.argv[0] + "\"" +
+              (spec.folder.empty() ? "" : " in " + spec.folder.string()) + ": " + why);
 }
 
 struct Pipe {
@@ -60,6 +65,7 @@ struct Prepared {
   std::vector<std::string> variables;
   std::vector<char*> argv, environment;
   Pipe in, out, err, trouble;
+  const char* folder;
   pid_t parent = ::getpid();
   sigset_t mask;
 };
@@ -73,7 +79,8 @@ struct Prepared {
   ::dup2(prepared.in.read.get(), STDIN_FILENO);
   ::dup2(prepared.out.write.get(), STDOUT_FILENO);
   ::dup2(prepared.err.write.get(), STDERR_FILENO);
-  ::execvpe(prepared.argv[0], prepared.argv.data(), prepared.environment.data());
+  if (*prepared.folder == '\0' || ::chdir(prepared.folder) == 0)
+    ::execvpe(prepared.argv[0], prepared.argv.data(), prepared.environment.data());
   const int error = errno;
   [[maybe_unused]] const ssize_t told = ::write(prepared.trouble.write.get(), &error, sizeof error);
   ::_exit(127);
@@ -86,6 +93,7 @@ Child start_child(const WorkerSpec& spec, ChildInput input) {
   Prepared prepared;
   prepared.variables = merged_environment(spec.environment);
   prepared.argv = pointers(spec.argv);
+  prepared.folder = spec.folder.c_str();
   prepared.environment = pointers(prepared.variables);
   if (input == ChildInput::kPipe) {
     prepared.in = make_pipe(spec);

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ namespace accordion {
 struct WorkerSpec {
   std::vector<std::string> argv;                   // argv[0] without a slash is looked up in PATH.
   std::map<std::string, std::string> environment;  // Added to ours.
+  std::filesystem::path folder = {};               // Where it starts; empty for ours.
 };
 
 enum class ChildInput { kNone, kPipe };

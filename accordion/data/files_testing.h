@@ -14,7 +14,7 @@
 #include "accordion/base/error.h"
 #include "accordion/data/draws.h"
 #include "accordion/data/images.h"
-#include "accordion/data/temporary_folder.h"
+#include "accordion/base/temporary_folder.h"
 
 namespace accordion {
 
