@@ -48,8 +48,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
 int main(int argc, char** argv) {
   CLI::App app(
       "Accordion compresses gradients hard except where it would hurt: it watches each layer's gradient "
-      "norm, and "
-      "sends more while the network is in a critical learning regime.");
+      "norm, "
+      "and sends more while the network is in a critical learning regime.");
   app.name("accordion");
   app.set_version_flag("--version", std::string("accordion ") + accordion::kVersion);
   app.require_subcommand(1);

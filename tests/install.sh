@@ -6,6 +6,10 @@ build_dir=${2:?usage: install.sh SOURCE_DIR BUILD_DIR}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build_dir" --prefix "$work/prefix" >/dev/null
+if grep -rl 'gtest\|gmock' "$work/prefix/include"; then
+  echo "install: these headers are for the project's own tests" >&2
+  exit 1
+fi
 cmake -S "$source_dir/examples/outside" -B "$work/build" -G Ninja -Wno-dev -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
 cmake --build "$work/build"
 "$work/build/outside"

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "accordion/base/error.h"
+#include "accordion/base/temporary_folder.h"
 #include "accordion/data/draws.h"
 #include "accordion/data/images.h"
-#include "accordion/base/temporary_folder.h"
 
 namespace accordion {
 

@@ -1,6 +1,8 @@
 // For tests of models: every model at a small size, on an input of its kind.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -38,6 +40,42 @@ inline std::vector<TestModel> tiny_models(const ImageShape& images, double width
 inline torch::Tensor loss_of(Network& model, const MadeUpBatch& batch) {
   model.forget();
   return torch::nn::functional::cross_entropy(model.forward(batch.input), batch.targets);
+}
+
+struct Learnt {
+  std::shared_ptr<Network> model;
+  double first_loss = 0, last_loss = 0;
+  bool all_right = false;
+};
+
+inline Learnt learn(const std::string& setting, const InputShape& input, int steps, std::uint64_t seed) {
+  torch::manual_seed(seed);
+  Learnt result{.model = make_model(setting, input)};
+  Network& model = *result.model;
+  for (const auto& module : model.modules())  // Dropout is there to prevent just this.
+    if (module->as<torch::nn::Dropout>()) module->eval();
+  const MadeUpBatch batch = made_up(input, 32);
+  torch::optim::Adam optimizer(model.parameters(), torch::optim::AdamOptions(3e-3));
+  for (int step = 0; step < steps; ++step) {
+    optimizer.zero_grad();
+    const auto loss = loss_of(model, batch);
+    if (step == 0) result.first_loss = loss.item<double>();
+    loss.backward();
+    optimizer.step();
+  }
+  const torch::NoGradGuard no_grad;
+  result.last_loss = loss_of(model, batch).item<double>();
+  model.forget();
+  result.all_right = torch::equal(model.forward(batch.input).argmax(1), batch.targets);
+  return result;
+}
+
+// 32 samples, in so many steps.
+inline void learns_by_heart(const std::string& setting, const InputShape& input, int steps) {
+  const Learnt learnt = learn(setting, input, steps, 5);
+  EXPECT_NEAR(learnt.first_loss, std::log(choices(input)), 1) << setting;
+  EXPECT_LT(learnt.last_loss, 0.3) << setting;
+  EXPECT_TRUE(learnt.all_right) << setting;
 }
 
 // A narrow model's squeeze has a single unit, and where that one is at rest nothing around it has a gradient.
