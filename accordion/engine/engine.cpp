@@ -50,7 +50,7 @@ ExchangeOptions exchange_options(const EngineOptions& options, const std::vector
                            .watch_dense = options.communication.on_non_finite != NonFinite::kPropagate};
   if (rank != 0) return exchange;
   const Needs needs = controller.needs();
-  exchange.track = {.norms = options.record_norms || options.control.controller != "static",
+  exchange.track = {.norms = options.record_norms || needs.norms,
                     .squares = needs.squares,
                     .trials = needs.trials,
                     .low_rank = options.control.low_rank(),

@@ -80,6 +80,24 @@ TEST(Exchange, WeighsRanksByTheirSamples) {
   });
 }
 
+// In single precision, dense and through codecs that lose nothing: what everyone uses.
+TEST(Exchange, WeighsRanksByTheirSamplesWhateverTheCodec) {
+  const std::vector<TensorInfo> tensors = {{"w", {{40, 30}}}, {"b", {{9}}}};
+  const std::vector<Slice> slices = {{0, 0, 1200}, {1, 1200, 9}};
+  for (const char* codec : {"none", "topk:keep=1", "randomk:keep=1", "fp16", "threshold:lambda=1e-30"})
+    run_loopback(3, [&](Communicator& comm) {
+      Exchange exchange(comm, tensors, {.levels = {parse_codec(codec)}, .routing = {.paper = true}});
+      const double samples[] = {5, 2, 0}, total = 7;
+      exchange.set_weight(samples[comm.rank()] * 3 / total);
+      auto bucket = noise(1209, static_cast<unsigned>(comm.rank()));
+      exchange.mean(bucket, slices);
+      exchange.end_step();
+      const auto first = noise(1209, 0), second = noise(1209, 1);
+      for (std::size_t i = 0; i < bucket.size(); ++i)
+        ASSERT_NEAR(bucket[i], (5 * first[i] + 2 * second[i]) / 7, 4e-3) << codec << " at " << i;
+    });
+}
+
 TEST(Exchange, CountsWhatItSends) {
   for (int ranks : {1, 3, 4})
     run_loopback(ranks, [&](Communicator& comm) {
