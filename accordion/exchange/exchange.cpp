@@ -93,7 +93,7 @@ std::vector<Slice> Exchange::used_by_any(std::span<const Slice> slices, std::spa
   return kept;
 }
 
-void Exchange::prepare(const Bucket& bucket) {
+void Exchange::prepare(const GradientBucket& bucket) {
   UnderWay& under_way = under_way_[prepared_++ % under_way_.size()];
   under_way.bucket = bucket;
   if (const auto* floats = std::get_if<std::span<float>>(&bucket.values)) {

@@ -21,7 +21,7 @@
 namespace accordion {
 
 // A bucket's memory and what lies in it. Gradients of double precision travel dense.
-struct Bucket {
+struct GradientBucket {
   std::variant<std::span<float>, std::span<double>> values;
   std::span<const Slice> slices;
 };
@@ -77,7 +77,7 @@ class Exchange {
   // A bucket's gradients become their weighted mean over ranks in two halves: prepare() calls no collective and
   // may run on another thread while an earlier bucket is under way in run(); at most two buckets are under way.
   // Both take buckets in the same order. A bucket stays where it is in between.
-  void prepare(const Bucket& bucket);
+  void prepare(const GradientBucket& bucket);
   void run();
   void mean(std::span<float> bucket, std::span<const Slice> slices);
   void mean(std::span<double> bucket, std::span<const Slice> slices);
@@ -101,7 +101,7 @@ class Exchange {
  private:
   // A bucket under way.
   struct UnderWay {
-    Bucket bucket = {};
+    GradientBucket bucket = {};
     BucketRounds rounds;
   };
 
