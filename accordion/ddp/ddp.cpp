@@ -3,6 +3,7 @@
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include <algorithm>
 #include <sstream>
 #include <unordered_set>
 
@@ -120,6 +121,7 @@ DataParallel::~DataParallel() {
 void DataParallel::before_forward() {
   if (!torch::GradMode::is_enabled()) return;
   check_complete();
+  keep_buffers();
   if (sync_) reducer_->prepare_for_forward();
   reducer_->rebuild_buckets();
 }
@@ -140,6 +142,7 @@ void DataParallel::backward(const torch::Tensor& loss) {
 // Without the search for unused parameters, a parameter without a gradient leaves its bucket unsent and the
 // replicas apart.
 void DataParallel::check_complete() {
+  settle_buffers();
   if (!std::exchange(awaiting_backward_, false)) return;
   const std::vector<char> got = std::exchange(got_gradient_, std::vector<char>(names_.size(), false));
   if (options_.find_unused_parameters) return;
@@ -168,7 +171,32 @@ void DataParallel::broadcast(std::vector<torch::Tensor> tensors) {
 }
 
 void DataParallel::sync_buffers() {
+  settle_buffers();
   broadcast(module_.buffers());
+}
+
+// Before the first forward of a step: BatchNorm's running values take in what it is shown at once, and a step
+// that is skipped shall leave nothing behind.
+void DataParallel::keep_buffers() {
+  if (options_.communication.on_non_finite != NonFinite::kSkip || std::exchange(buffers_kept_, true)) return;
+  const torch::NoGradGuard no_grad;
+  const std::vector<torch::Tensor> buffers = module_.buffers();
+  kept_buffers_.resize(buffers.size());
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    if (kept_buffers_[i].defined())
+      kept_buffers_[i].copy_(buffers[i]);
+    else
+      kept_buffers_[i] = buffers[i].clone();
+}
+
+// When a step has ended, on every rank: a step is dropped for all when one rank's gradients were not finite.
+void DataParallel::settle_buffers() {
+  const auto got = [](char one) { return one != 0; };
+  if (!awaiting_backward_ || !std::any_of(got_gradient_.begin(), got_gradient_.end(), got)) return;
+  if (!std::exchange(buffers_kept_, false) || engine_.last_step_kept()) return;
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> buffers = module_.buffers();
+  for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i].copy_(kept_buffers_[i]);
 }
 
 }  // namespace accordion

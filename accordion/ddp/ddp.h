@@ -123,6 +123,8 @@ class DataParallel {
   void expect_backward(const std::vector<torch::Tensor>& outputs);
   void broadcast(std::vector<torch::Tensor> tensors);
   void check_complete();
+  void keep_buffers();
+  void settle_buffers();
 
   torch::nn::Module& module_;
   Group group_;
@@ -133,6 +135,8 @@ class DataParallel {
   std::vector<unsigned> gradient_hooks_;
   bool sync_ = true;
   bool awaiting_backward_ = false;
+  std::vector<torch::Tensor> kept_buffers_;  // As they were before the step, where it may be dropped.
+  bool buffers_kept_ = false;
   Engine engine_;
   std::shared_ptr<c10d::Reducer> reducer_;
   std::shared_ptr<c10d::Logger> logger_;
