@@ -135,6 +135,22 @@ TEST(Engine, WindowsOfSteps) {
   });
 }
 
+// What nobody looks at is not added up, unless the record wants it.
+TEST(Engine, WatchesWhatTheControllerLooksAt) {
+  run_loopback_groups(2, [](Group& group) {
+    const auto norms = [&](const std::string& controller, bool record) {
+      ControlOptions control = kAccordion;
+      control.controller = controller;
+      Engine engine(group, kTensors, {.control = control, .record_norms = record});
+      run_step(engine, gradients_of(group.rank(), 0));
+      return engine.exchange().take_window().norms.size();
+    };
+    EXPECT_EQ(norms("accordion", false), group.rank() == 0 ? kTensors.size() : 0);
+    EXPECT_EQ(norms("schedule", false), 0u);
+    EXPECT_EQ(norms("schedule", true), group.rank() == 0 ? kTensors.size() : 0);
+  });
+}
+
 // DGC warms up over epochs, and nobody has to tell it which one it is.
 TEST(Engine, CountsEpochs) {
   run_loopback_groups(2, [](Group& group) {
