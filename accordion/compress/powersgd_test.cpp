@@ -46,6 +46,7 @@ struct Group {
         for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += message[k];
       }
       bytes += room;
+      last_sum = sum;
       const Message result{.payload = std::as_bytes(std::span(sum))};
       for (std::size_t rank = 0; rank < codecs.size(); ++rank) {
         Floats own(mean.size(), NAN);
@@ -62,6 +63,7 @@ struct Group {
 
   std::vector<std::unique_ptr<Compressor>> codecs;
   std::vector<Floats> residuals, nexts;
+  Floats last_sum;  // Of the last round: Q.
   std::uint64_t steps = 0;
   std::size_t bytes = 0;
   bool finite = true;
@@ -85,6 +87,27 @@ TEST(PowerSgd, ExactForMatricesOfItsRankAndAtFullRank) {
       for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(mean[i], a[i], 1e-4);
     }
   }
+}
+
+// What the first column leaves of the others is rounding, and rounding is not sent as if it were a direction.
+TEST(PowerSgd, ColumnsBeyondTheMeansRankAreZero) {
+  const struct { std::size_t rows, columns; } sizes[] = {{5, 8}, {16, 27}, {64, 576}, {300, 1000}};
+  for (const auto& [rows, columns] : sizes)
+    for (int rank : {2, 3, 4})
+      for (std::size_t world : {1, 3}) {
+        const Shape shape{{static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns)}};
+        Group group({.approx_rank = rank}, shape, world);
+        for (int step = 0; step < 3; ++step) {
+          std::vector<Floats> gradients(world, low_rank(rows, columns, 1));
+          for (std::size_t k = 1; k < world; ++k)
+            for (float& value : gradients[k]) value *= 0.7f * static_cast<float>(k);
+          group.step(gradients);
+          const Floats first(group.last_sum.begin(), group.last_sum.begin() + static_cast<long>(columns));
+          const Floats others(group.last_sum.begin() + static_cast<long>(columns), group.last_sum.end());
+          EXPECT_GT(squares(first), 0.9 * squares(gradients[0]));
+          EXPECT_EQ(squares(others), 0) << rows << " x " << columns << " rank " << rank << " world " << world;
+        }
+      }
 }
 
 TEST(PowerSgd, ResidualIsAProjection) {

@@ -6,6 +6,14 @@
 namespace accordion::kernels {
 namespace {
 
+// What projections leave of a column that depends on earlier ones is rounding: of its entries, which were
+// sums in single precision (a few units of 2^-24 of the column, by random walk more for long sums, and more
+// again where ranks' parts cancelled), and of the subtractions. Beyond the column's own length such sums err
+// by units of 2^-24 of the whole. Taken as noise is what lies below 256 and 16 such units: normalised, it
+// would be a direction of no meaning. An honest direction this weak holds less than 1e-9 of the energy, and
+// error feedback keeps it until it counts.
+constexpr double kNoiseOfColumn = 0x1p-16, kNoiseOfWhole = 0x1p-20;
+
 double dot(std::span<const float> x, std::span<const float> y) noexcept {
   // Four sums, because one chain of additions waits on itself.
   double sums[4] = {};
@@ -45,7 +53,7 @@ bool orthonormalise(std::span<float> p, std::size_t rows) noexcept {
   // lost here.
   const double scale = std::ldexp(1.0, -std::ilogb(whole));
   for (float& value : p) value = static_cast<float>(value * scale);
-  const double negligible = 1e-8 * whole * scale;
+  const double negligible = kNoiseOfWhole * whole * scale;
 
   for (std::size_t j = 0; j < p.size(); j += rows) {
     const std::span<float> column = p.subspan(j, rows);
@@ -58,7 +66,7 @@ bool orthonormalise(std::span<float> p, std::size_t rows) noexcept {
       subtract_projections(column, p.first(j));
       length = norm(column);
     }
-    if (length > negligible) {
+    if (length > std::max(negligible, kNoiseOfColumn * before)) {
       normalise(column, length);
     } else {
       std::fill(column.begin(), column.end(), 0.0f);

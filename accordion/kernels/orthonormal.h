@@ -13,8 +13,8 @@ double norm(std::span<const float> x) noexcept;
 void normalise(std::span<float> x, double length) noexcept;
 
 // Makes the columns of p (each `rows` long, one after the other) orthonormal by modified Gram-Schmidt. A
-// column that depends on earlier ones, down to 1e-8 of the whole matrix, becomes zero rather than amplified
-// rounding. A matrix with a value that is not finite becomes zero, and the result is false.
+// column that depends on earlier ones, but for what rounding in single precision leaves, becomes zero rather
+// than amplified rounding. A matrix with a value that is not finite becomes zero, and the result is false.
 bool orthonormalise(std::span<float> p, std::size_t rows) noexcept;
 
 }  // namespace accordion::kernels

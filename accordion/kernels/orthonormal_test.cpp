@@ -43,9 +43,10 @@ TEST(Orthonormal, NearlyDependentColumns) {
   std::vector<float> p = noise(10);
   for (std::size_t copy = 0; copy < 2; ++copy)
     for (std::size_t i = 0; i < 10; ++i)
-      p.push_back(p[i] * (1 + 1e-6f * static_cast<float>(i * (copy + 1) % 3)));
+      p.push_back(p[i] * (1 + 1e-4f * static_cast<float>(i * (copy + 1) % 3)));
   EXPECT_TRUE(orthonormalise(p, 10));
   EXPECT_NEAR(product(p, 10, 0, 1), 0, 1e-6);
+  EXPECT_NEAR(product(p, 10, 1, 1), 1, 1e-6);
   EXPECT_NEAR(product(p, 10, 0, 2), 0, 1e-6);
 }
 
@@ -56,6 +57,21 @@ TEST(Orthonormal, DependentColumnsBecomeZero) {
   p.assign(12, 0);
   EXPECT_TRUE(orthonormalise(p, 3));
   EXPECT_EQ(p, std::vector<float>(12));
+}
+
+// Multiples of one column, rounded: what is left of them is noise.
+TEST(Orthonormal, RoundedMultiplesBecomeZero) {
+  for (std::size_t rows : {3, 16, 1000}) {
+    const std::vector<float> first = noise(rows);
+    std::vector<float> p = first;
+    for (double factor : {0.3, -7.0, 1e-3})
+      for (float value : first) p.push_back(static_cast<float>(value * factor));
+    EXPECT_TRUE(orthonormalise(p, rows));
+    EXPECT_NEAR(product(p, rows, 0, 0), 1, 1e-6);
+    EXPECT_EQ(std::vector<float>(p.begin() + static_cast<std::ptrdiff_t>(rows), p.end()),
+              std::vector<float>(3 * rows))
+        << rows;
+  }
 }
 
 TEST(Orthonormal, NotFiniteBecomesZero) {
