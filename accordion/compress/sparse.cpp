@@ -48,7 +48,10 @@ Cut largest(kernels::Sum values, std::size_t k) {
   return {.sure = kth.value + 1, .maybe = kth.value, .take = k - kth.above};
 }
 
-void take(Cut cut, kernels::Room candidates, kernels::Room out, std::span<float> next) {
+namespace {
+
+// Where some lie between `maybe` and `sure`: the order decides, one by one. Returns how many were left.
+std::size_t take_some(Cut& cut, kernels::Room candidates, kernels::Room out) {
   // Written to both sides, counted on one: a branch per candidate would cost more.
   std::size_t taken = 0, left = 0;
   for (std::size_t i = 0; i < candidates.indices.size(); ++i) {
@@ -64,8 +67,29 @@ void take(Cut cut, kernels::Room candidates, kernels::Room out, std::span<float>
     taken += takes;
     left += !takes;
   }
-  if (next.empty()) return;
-  for (std::size_t i = 0; i < left; ++i) next[candidates.indices[i]] = candidates.values[i];
+  return left;
+}
+
+kernels::Room part_of(kernels::Room room, std::size_t begin, std::size_t count) {
+  return {room.indices.subspan(begin, count), room.values.subspan(begin, count)};
+}
+
+}  // namespace
+
+void take(Cut cut, kernels::Room candidates, kernels::Room out, std::span<float> next) {
+  constexpr std::size_t kBlock = 2048;
+  std::size_t taken = 0;
+  for (std::size_t begin = 0; begin < candidates.indices.size(); begin += kBlock) {
+    const std::size_t count = std::min(kBlock, candidates.indices.size() - begin);
+    const kernels::Room block = part_of(candidates, begin, count);
+    const kernels::Room rest = part_of(out, taken, out.indices.size() - taken);
+    const bool clear = kernels::count_at_least({block.values}, cut.maybe) ==
+                       kernels::count_at_least({block.values}, cut.sure);
+    const std::size_t left = clear ? kernels::part(block, cut.sure, rest) : take_some(cut, block, rest);
+    taken += count - left;
+    if (next.empty()) continue;
+    for (std::size_t i = 0; i < left; ++i) next[block.indices[i]] = block.values[i];
+  }
 }
 
 void take(Cut cut, kernels::Sum a, kernels::Room out, std::span<float> next) {

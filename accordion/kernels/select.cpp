@@ -261,6 +261,57 @@ std::size_t CountAtLeast(const Sum& a, Magnitude low) {
   return count;
 }
 
+// Writes the marked lanes of both, and whatever comes to lie in the lanes beyond them. Returns how many.
+template <class Mask>
+HWY_INLINE std::size_t CompressBoth(hn::Vec<Ints> indices, hn::Vec<Floats> values, Mask mask,
+                                    std::int32_t* to_indices, float* to_values) {
+  const Floats d;
+  const Ints di;
+  if constexpr (HWY_MAX_BYTES <= 32) {
+    std::uint8_t bits[8];
+    hn::StoreMaskBits(di, mask, bits);
+    const auto places =
+        hn::PromoteTo(di, hn::LoadU(hn::Rebind<std::uint8_t, Ints>(), kSetBits[bits[0]].data()));
+    hn::StoreU(hn::TableLookupLanes(indices, hn::IndicesFromVec(di, places)), di, to_indices);
+    hn::StoreU(hn::TableLookupLanes(values, hn::IndicesFromVec(d, places)), d, to_values);
+    return hn::CountTrue(di, mask);
+  } else {
+    hn::CompressStore(indices, mask, di, to_indices);
+    return hn::CompressStore(values, hn::RebindMask(d, mask), d, to_values);
+  }
+}
+
+std::size_t PartAll(Room entries, Magnitude sure, Room taken) {
+  const Floats d;
+  const Ints di;
+  const std::size_t lanes = hn::Lanes(d), n = entries.indices.size(), room = taken.indices.size();
+  auto* indices = reinterpret_cast<std::int32_t*>(entries.indices.data());
+  auto* taken_indices = reinterpret_cast<std::int32_t*>(taken.indices.data());
+  float *values = entries.values.data(), *taken_values = taken.values.data();
+  const auto below_sure = hn::Set(di, static_cast<std::int32_t>(sure) - 1);
+  std::size_t i = 0, left = 0, at = 0;
+  // What stays is written over entries that have been read; what is taken, only while a whole vector fits.
+  for (; i + lanes <= n && at + lanes <= room; i += lanes) {
+    const auto index = hn::LoadU(di, indices + i);
+    const auto value = hn::LoadU(d, values + i);
+    const auto takes = hn::Gt(hn::BitCast(di, hn::Abs(value)), below_sure);
+    at += CompressBoth(index, value, takes, taken_indices + at, taken_values + at);
+    left += CompressBoth(index, value, hn::Not(takes), indices + left, values + left);
+  }
+  for (; i < n; ++i) {
+    const std::int32_t index = indices[i];
+    const float value = values[i];
+    if (magnitude(value) < sure) {
+      indices[left] = index;
+      values[left++] = value;
+    } else if (at < room) {
+      taken_indices[at] = index;
+      taken_values[at++] = value;
+    }
+  }
+  return left;
+}
+
 std::size_t CountSlots(const Sum& a, Magnitude low, Magnitude high, int shift, Slots& slots) {
   const Ints di;
   const float *x = a.x.data(), *y = a.y.empty() ? nullptr : a.y.data();
@@ -301,6 +352,7 @@ HWY_EXPORT(SweepHeavyBall);
 HWY_EXPORT(SweepNesterov);
 HWY_EXPORT(CountAtLeast);
 HWY_EXPORT(CountSlots);
+HWY_EXPORT(PartAll);
 
 namespace {
 float* data_or_null(std::span<float> x) {
@@ -326,6 +378,10 @@ Swept sweep_momentum(const MomentumUpdate& update, Magnitude low, std::span<floa
 
 std::size_t count_at_least(Sum a, Magnitude low) noexcept {
   return HWY_DYNAMIC_DISPATCH(CountAtLeast)(a, low);
+}
+
+std::size_t part(Room entries, Magnitude sure, Room taken) noexcept {
+  return HWY_DYNAMIC_DISPATCH(PartAll)(entries, sure, taken);
 }
 
 namespace {

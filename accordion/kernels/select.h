@@ -72,6 +72,10 @@ Swept sweep_momentum(const MomentumUpdate& update, Magnitude low, std::span<floa
 
 std::size_t count_at_least(Sum a, Magnitude low) noexcept;
 
+// Parts entries in two, in order: from `sure` up they are copied to `taken`, as far as there is room, and the
+// others move to the front. Returns how many these are.
+std::size_t part(Room entries, Magnitude sure, Room taken) noexcept;
+
 // The k-th largest magnitude, 1 <= k <= n, and how many entries lie above it and on it.
 struct Kth {
   Magnitude value = 0;
@@ -86,6 +90,7 @@ Swept sweep_split(Sum a, Magnitude low, Magnitude high, float divisor, std::span
 Swept sweep_momentum(const MomentumUpdate& update, Magnitude low, std::span<float> next_u,
                      std::span<float> next_v, Room room) noexcept;
 std::size_t count_at_least(Sum a, Magnitude low) noexcept;
+std::size_t part(Room entries, Magnitude sure, Room taken) noexcept;
 }  // namespace reference
 
 }  // namespace accordion::kernels

@@ -63,4 +63,20 @@ std::size_t count_at_least(Sum a, Magnitude low) noexcept {
   return count;
 }
 
+std::size_t part(Room entries, Magnitude sure, Room taken) noexcept {
+  std::size_t left = 0, at = 0;
+  for (std::size_t i = 0; i < entries.indices.size(); ++i) {
+    const std::uint32_t index = entries.indices[i];
+    const float value = entries.values[i];
+    if (magnitude(value) < sure) {
+      entries.indices[left] = index;
+      entries.values[left++] = value;
+    } else if (at < taken.indices.size()) {
+      taken.indices[at] = index;
+      taken.values[at++] = value;
+    }
+  }
+  return left;
+}
+
 }  // namespace accordion::kernels::reference

@@ -141,6 +141,34 @@ TEST_P(SelectKernels, KthLargestSurvivesASampleThatMisleads) {
   }
 }
 
+TEST_P(SelectKernels, PartMatchesTheReference) {
+  for (std::size_t n : {0, 1, 7, 8, 9, 100, 1001})
+    for (float sure : {0.0f, 0.5f, 1e30f})
+      for (std::size_t spare : {0, 1, 50}) {
+        std::vector<std::uint32_t> indices(n);
+        for (std::size_t i = 0; i < n; ++i) indices[i] = static_cast<std::uint32_t>(3 * i + 0x80000000u);
+        const std::vector<float> values = heavy_tailed(n, 4, 3);
+        // As much room as is needed and some more, or less.
+        const std::size_t need = reference::count_at_least({values}, magnitude(sure));
+        const std::size_t room = n % 2 == 0 ? need + spare : need - std::min(need, spare);
+        Result fast(0, room), slow(0, room);
+        std::vector<std::uint32_t> fast_indices = indices, slow_indices = indices;
+        std::vector<float> fast_values = values, slow_values = values;
+        const std::size_t left = part({fast_indices, fast_values}, magnitude(sure), fast.room());
+        ASSERT_EQ(left, reference::part({slow_indices, slow_values}, magnitude(sure), slow.room()));
+        for (auto* list : {&fast_indices, &slow_indices}) list->resize(left);
+        for (auto* list : {&fast_values, &slow_values}) list->resize(left);
+        EXPECT_EQ(fast_indices, slow_indices);
+        EXPECT_EQ(fast_values, slow_values);
+        // Spare room may hold anything.
+        for (Result* result : {&fast, &slow})
+          for (std::size_t i = std::min(room, need); i < room; ++i)
+            result->indices[i] = 0, result->values[i] = 0;
+        EXPECT_EQ(fast.indices, slow.indices);
+        EXPECT_EQ(fast.values, slow.values);
+      }
+}
+
 ACCORDION_ON_EACH_TARGET(SelectKernels);
 
 }  // namespace
