@@ -126,19 +126,19 @@ CodecGoal goal(const ThresholdOptions&) {
   return {1.5, kNoGoal};
 }
 CodecGoal goal(const TopKOptions& options) {
-  return {options.keep <= 0.01 ? std::optional(2.0) : kNoGoal, 10.0};
+  return {options.keep <= 0.01 ? 2.0 : 2.5, 10.0};
 }
 CodecGoal goal(const MsTopKOptions& options) {
   return {options.keep <= 0.01 ? std::optional(2.0) : kNoGoal, 10.0};
 }
 CodecGoal goal(const DgcOptions&) {
-  return {2.0, kNoGoal};
+  return {1.8, kNoGoal};
 }
 CodecGoal goal(const PowerSgdOptions& options) {
   return {options.approx_rank <= 4 ? std::optional(2.0) : kNoGoal, 2.0};
 }
 CodecGoal goal(const QsgdOptions&) {
-  return {2.5, 5.0};
+  return {2.0, 5.0};
 }
 CodecGoal goal(const TernGradOptions&) {
   return {2.5, 5.0};
