@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_blank(char c) {
+bool separates_tokens(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
@@ -31,7 +31,7 @@ class TokenFile {
     std::size_t at = 0;
     while (at < text.size()) {
       const std::size_t begin = at;
-      while (at < text.size() && !is_blank(text[at]) && text[at] != '\n') ++at;
+      while (at < text.size() && !separates_tokens(text[at]) && text[at] != '\n') ++at;
       if (at > begin) token(text.substr(begin, at - begin), begin);
       if (at < text.size() && text[at] == '\n') token(kEndOfLine, at);
       ++at;

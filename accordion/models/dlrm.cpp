@@ -11,7 +11,7 @@ namespace {
 namespace nn = torch::nn;
 
 // Weights at the start as the paper's code has them.
-nn::Linear linear(int in, int out) {
+nn::Linear xavier_linear(int in, int out) {
   nn::Linear layer(in, out);
   nn::init::xavier_normal_(layer->weight);
   nn::init::normal_(layer->bias, 0, 1 / std::sqrt(static_cast<double>(out)));
@@ -26,8 +26,8 @@ nn::Embedding table(int categories, int width) {
 }
 
 nn::Sequential mlp(int in, int hidden, int out) {
-  return nn::Sequential(linear(in, hidden), relu_in_place(), linear(hidden, hidden / 2), relu_in_place(),
-                        linear(hidden / 2, out));
+  return nn::Sequential(xavier_linear(in, hidden), relu_in_place(), xavier_linear(hidden, hidden / 2),
+                        relu_in_place(), xavier_linear(hidden / 2, out));
 }
 
 class Dlrm final : public Network {

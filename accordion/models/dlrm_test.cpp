@@ -10,7 +10,7 @@
 namespace accordion {
 namespace {
 
-const TableShape kTable{3, {7, 5}};
+const TableShape kDlrmTable{3, {7, 5}};
 
 std::string refusal(auto&& attempt) {
   try {
@@ -22,7 +22,7 @@ std::string refusal(auto&& attempt) {
 }
 
 TEST(Dlrm, HasATableForEachCategoryAndTwoMlps) {
-  const auto tensors = model_tensors("dlrm:embedding=4,bottom=10,top=6", kTable);
+  const auto tensors = model_tensors("dlrm:embedding=4,bottom=10,top=6", kDlrmTable);
   // Three vectors make three pairs.
   EXPECT_EQ(parameter_count(tensors), (3u * 10 + 10) + (10 * 5 + 5) + (5 * 4 + 4) + (7 + 5) * 4 +
                                           ((4 + 3) * 6 + 6) + (6 * 3 + 3) + (3 + 1));
@@ -30,8 +30,8 @@ TEST(Dlrm, HasATableForEachCategoryAndTwoMlps) {
 
 TEST(Dlrm, GivesTheLogitOfAOneBesideZero) {
   torch::manual_seed(3);
-  const auto model = make(DlrmOptions{}, kTable);
-  const MadeUpBatch batch = made_up(kTable, 16);
+  const auto model = make(DlrmOptions{}, kDlrmTable);
+  const MadeUpBatch batch = made_up(kDlrmTable, 16);
   const torch::Tensor scores = model->forward(batch.input);
   EXPECT_EQ(scores.select(1, 0).abs().max().item<double>(), 0);
   const torch::Tensor logistic =
@@ -42,7 +42,7 @@ TEST(Dlrm, GivesTheLogitOfAOneBesideZero) {
 
 TEST(Dlrm, HasDenseGradientsThatAreZeroWhereNoRowLooked) {
   torch::manual_seed(3);
-  const auto model = make(DlrmOptions{}, kTable);
+  const auto model = make(DlrmOptions{}, kDlrmTable);
   loss_of(*model, {torch::tensor({{0.5f, -1.f, 2.f, 6.f, 0.f}, {1.f, 1.f, 0.f, 2.f, 0.f}}),
                    torch::tensor({1, 0}, torch::kLong)})
       .backward();
@@ -53,7 +53,7 @@ TEST(Dlrm, HasDenseGradientsThatAreZeroWhereNoRowLooked) {
 }
 
 TEST(Dlrm, NamesACategoryThatItsTableDoesNotHave) {
-  const auto model = make(DlrmOptions{}, kTable);
+  const auto model = make(DlrmOptions{}, kDlrmTable);
   const auto with = [&](float first, float second) {
     return refusal([&] {
       model->forward(torch::tensor({{0.f, 0.f, 0.f, 6.f, 4.f}, {0.f, 0.f, 0.f, first, second}}));

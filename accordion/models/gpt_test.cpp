@@ -10,8 +10,8 @@
 namespace accordion {
 namespace {
 
-constexpr TextShape kText{30};
-constexpr GptOptions kSmall{.layers = 2, .heads = 2, .width = 16, .context = 12, .dropout = 0.5};
+constexpr TextShape kGptText{30};
+constexpr GptOptions kSmallGpt{.layers = 2, .heads = 2, .width = 16, .context = 12, .dropout = 0.5};
 
 TEST(Gpt, HasAsManyParametersAsItsFormulaSays) {
   for (const int layers : {1, 4})
@@ -29,17 +29,17 @@ TEST(Gpt, HasAsManyParametersAsItsFormulaSays) {
 
 TEST(Gpt, SeesNoLaterToken) {
   torch::manual_seed(4);
-  const auto model = make(kSmall, kText);
+  const auto model = make(kSmallGpt, kGptText);
   model->eval();
   const torch::NoGradGuard no_grad;
   const auto scores = [&](const torch::Tensor& tokens) {
-    return model->forward(tokens).view({2, 12, kText.vocabulary});
+    return model->forward(tokens).view({2, 12, kGptText.vocabulary});
   };
-  const torch::Tensor tokens = torch::randint(kText.vocabulary, {2, 12}, torch::kLong);
+  const torch::Tensor tokens = torch::randint(kGptText.vocabulary, {2, 12}, torch::kLong);
   const torch::Tensor before = scores(tokens);
   for (int position = 0; position < 12; ++position) {
     torch::Tensor changed = tokens.clone();
-    changed[0][position] = (changed[0][position] + 1) % kText.vocabulary;
+    changed[0][position] = (changed[0][position] + 1) % kGptText.vocabulary;
     const torch::Tensor difference = (scores(changed) - before).abs().amax(2);
     EXPECT_EQ(difference[1].max().item<double>(), 0) << "the other stream";
     if (position > 0) {
@@ -53,7 +53,7 @@ TEST(Gpt, SeesNoLaterToken) {
 // The same token twice: only its place can tell the two apart.
 TEST(Gpt, KnowsWhereATokenStands) {
   torch::manual_seed(4);
-  const auto model = make(kSmall, kText);
+  const auto model = make(kSmallGpt, kGptText);
   model->eval();
   const torch::NoGradGuard no_grad;
   const torch::Tensor scores = model->forward(torch::full({1, 2}, 7, torch::kLong));
@@ -87,10 +87,10 @@ TEST(Gpt, RefusesHeadsOfUnequalWidthAndWindowsBeyondItsContext) {
       return error.what();
     }
   };
-  EXPECT_EQ(refusal([] { check_model("gpt:heads=3", kText); }),
+  EXPECT_EQ(refusal([] { check_model("gpt:heads=3", kGptText); }),
             "gpt: heads=3, expected a divisor of width=128");
-  EXPECT_THROW(make(GptOptions{.heads = 3}, kText), UsageError);
-  const auto model = make(kSmall, kText);
+  EXPECT_THROW(make(GptOptions{.heads = 3}, kGptText), UsageError);
+  const auto model = make(kSmallGpt, kGptText);
   const auto window = [&](int positions) {
     return refusal([&] { model->forward(torch::zeros({1, positions}, torch::kLong)); });
   };

@@ -8,8 +8,8 @@ namespace accordion {
 namespace {
 
 constexpr ImageShape kImages{3, 16, 16, 10};
-constexpr TextShape kText{40};
-const TableShape kTable{5, {40, 20, 3}};
+constexpr TextShape kLearnedText{40};
+const TableShape kLearnedTable{5, {40, 20, 3}};
 
 TEST(Learning, Cnn) {
   learns_by_heart("cnn:width=0.5", kImages, 40);
@@ -18,16 +18,16 @@ TEST(Learning, DenseNet) {
   learns_by_heart("densenet:width=0.25", kImages, 30);
 }
 TEST(Learning, Dlrm) {
-  learns_by_heart("dlrm:embedding=8", kTable, 150);
+  learns_by_heart("dlrm:embedding=8", kLearnedTable, 150);
 }
 TEST(Learning, GoogLeNet) {
   learns_by_heart("googlenet:width=0.0625", kImages, 40);
 }
 TEST(Learning, Gpt) {
-  learns_by_heart("gpt:layers=2,width=48,context=8", kText, 150);
+  learns_by_heart("gpt:layers=2,width=48,context=8", kLearnedText, 150);
 }
 TEST(Learning, Lstm) {
-  learns_by_heart("lstm:layers=2,hidden=48,dropout=0", kText, 250);
+  learns_by_heart("lstm:layers=2,hidden=48,dropout=0", kLearnedText, 250);
 }
 TEST(Learning, ResNet18) {
   learns_by_heart("resnet18:width=0.125", kImages, 30);

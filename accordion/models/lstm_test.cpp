@@ -9,21 +9,21 @@
 namespace accordion {
 namespace {
 
-constexpr TextShape kText{30};
-constexpr LstmOptions kSmall{.layers = 2, .hidden = 8, .dropout = 0.5};
+constexpr TextShape kLstmText{30};
+constexpr LstmOptions kSmallLstm{.layers = 2, .hidden = 8, .dropout = 0.5};
 
 class LstmState : public testing::Test {
  protected:
   LstmState() {
     torch::manual_seed(2);
-    model_ = make(kSmall, kText);
+    model_ = make(kSmallLstm, kLstmText);
     model_->eval();
-    text_ = torch::randint(kText.vocabulary, {3, 10}, torch::kLong);
+    text_ = torch::randint(kLstmText.vocabulary, {3, 10}, torch::kLong);
   }
 
   // Scores of some positions, stream by stream.
   torch::Tensor read(int first, int count) {
-    return model_->forward(text_.narrow(1, first, count)).view({text_.size(0), count, kText.vocabulary});
+    return model_->forward(text_.narrow(1, first, count)).view({text_.size(0), count, kLstmText.vocabulary});
   }
 
   std::shared_ptr<Network> model_;
@@ -41,7 +41,7 @@ TEST(Lstm, HasThePublishedParameterCountEitherWay) {
 
 TEST(Lstm, StartsSmallAndWithoutAPreference) {
   torch::manual_seed(1);
-  const auto model = make(kSmall, TextShape{5000});
+  const auto model = make(kSmallLstm, TextShape{5000});
   const auto parameters = model->named_parameters();
   const auto largest = parameters["embedding.weight"].abs().max().item<double>();
   EXPECT_LE(largest, 0.1);
