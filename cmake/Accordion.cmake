@@ -18,6 +18,11 @@ if(ACCORDION_CCACHE)
   add_compile_options(-fpch-preprocess)
 endif()
 
+# `make` compiles the files of a target eight at a time (CMAKE_UNITY_BUILD), because torch's headers cost every compilation
+# eight seconds of template instantiation, whatever it uses of them. So names in unnamed namespaces differ within a folder.
+# Off elsewhere: where one file changes, and with ccache, files alone are faster.
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+
 # -Wrestrict is wrong about std::string in GCC 12.
 add_compile_options(-Wall -Wextra -Wno-unused-parameter $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 if(ACCORDION_WERROR)
@@ -28,11 +33,12 @@ if(ACCORDION_SANITIZE)
   add_link_options(-fsanitize=${ACCORDION_SANITIZE})
 endif()
 
-# accordion_library(NAME source... [TORCH] [LINK library...] [TESTS source...]): a library, exported as Accordion::NAME.
-# Tests beside the sources (*_test.cpp) become one executable, NAME_test, that links GoogleTest and RapidCheck. A folder
-# with several libraries says with TESTS which are whose; TESTS followed by nothing means none.
+# accordion_library(NAME source... [TORCH] [TIMED] [LINK library...] [TESTS source...]): a library, exported as
+# Accordion::NAME. Tests beside the sources (*_test.cpp) become one executable, NAME_test, that links GoogleTest and
+# RapidCheck. A folder with several libraries says with TESTS which are whose; TESTS followed by nothing means none.
+# TIMED tests measure time, so `ctest -j` runs nothing beside them.
 function(accordion_library name)
-  cmake_parse_arguments(arg "TORCH" "" "LINK;TESTS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;TIMED" "" "LINK;TESTS" ${ARGN})
   set(target accordion_${name})
   add_library(${target} STATIC ${arg_UNPARSED_ARGUMENTS})
   add_library(Accordion::${name} ALIAS ${target})
@@ -51,36 +57,53 @@ function(accordion_library name)
       file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp)
     endif()
     if(tests)
-      accordion_test(${name}_test ${tests} LINK ${target})
       if(arg_TORCH)
-        accordion_use_torch(${name}_test)
+        list(APPEND tests TORCH)
       endif()
+      accordion_test(${name}_test ${tests} LINK ${target})
+      set_tests_properties(${name}_test PROPERTIES RUN_SERIAL ${arg_TIMED})
     endif()
   endif()
 endfunction()
 
-# accordion_test(NAME source... [LINK library...]): a GoogleTest executable whose cases CTest runs.
+# accordion_test(NAME source... [TORCH] [LINK library...]): a GoogleTest executable whose cases CTest runs.
 function(accordion_test name)
-  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "" "LINK" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gtest_main rapidcheck)
   # One CTest entry per executable: starting libtorch for every case would take longer than the cases.
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  if(arg_TORCH)
+    accordion_use_torch(${name})
+  else()
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # Tests repeat each other's names.
+    accordion_precompile(${name} TESTS <gtest/gtest.h> <rapidcheck.h> <nlohmann/json.hpp>)
+    target_compile_options(${name} PRIVATE -O1)  # Half the time to compile, and what is tested is optimised as ever.
+  endif()
+endfunction()
+
+# accordion_precompile(TARGET KIND header...): the first target of a kind precompiles the headers for all of its kind.
+function(accordion_precompile target kind)
+  get_property(first GLOBAL PROPERTY ACCORDION_PRECOMPILED_${kind})
+  if(first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  else()
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    set_property(GLOBAL PROPERTY ACCORDION_PRECOMPILED_${kind} ${target})
+  endif()
 endfunction()
 
 # Torch takes half a minute to parse, so every target that sees it shares one precompiled header.
 function(accordion_use_torch target)
   target_link_libraries(${target} PUBLIC ${TORCH_LIBRARIES})
   target_include_directories(${target} SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
-  if(TARGET accordion_torch_pch AND NOT target STREQUAL accordion_torch_pch)
-    target_precompile_headers(${target} REUSE_FROM accordion_torch_pch)
-    # A precompiled header fits only where the flags are the same, and programs would get -fPIE for libraries' -fPIC.
-    get_target_property(type ${target} TYPE)
-    if(type STREQUAL "EXECUTABLE")
-      set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-      target_compile_options(${target} PRIVATE -fPIC)
-    endif()
+  accordion_precompile(${target} TORCH <torch/torch.h>)
+  # A precompiled header fits only where the flags are the same, and programs would get -fPIE for libraries' -fPIC.
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
   endif()
 endfunction()
 

@@ -1,1 +1,0 @@
-// Empty: carries the precompiled torch/torch.h that the other targets share.
