@@ -10,15 +10,30 @@ JOBS ?= 2
 .DEFAULT_GOAL := build
 .PHONY: build demo test fuzz bench format tidy setup setup-test setup-fuzz clean
 
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
+
+# $(call quietly,LOG,COMMAND): what a command says is kept, and shown only if it fails.
+quietly = mkdir -p build && { { $(2); } >build/$(1) 2>&1 || { cat build/$(1); exit 1; }; }
+
 # Every package is asked for only when it is missing, so nothing here needs a network twice.
 define install
 	@missing=$$(for p in $(1); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
 	if [ -n "$$missing" ]; then \
-	  echo "== installing Debian packages:" $$missing; \
-	  sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
-	  $$sudo env DEBIAN_FRONTEND=noninteractive apt-get update -qq && \
-	  $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing; \
+	  echo "== installing $$(wc -w <<<"$$missing") Debian packages: about a minute (build/packages.log)"; \
+	  sudo="env DEBIAN_FRONTEND=noninteractive"; [ "$$(id -u)" = 0 ] || sudo="sudo $$sudo"; \
+	  $(call quietly,packages.log,$$sudo apt-get update && $$sudo apt-get install -y --no-install-recommends $$missing); \
 	fi
+endef
+
+configure = $(call quietly,configure.log,cmake --preset release -Wno-dev -DCMAKE_UNITY_BUILD=ON $(1))
+
+# $(call compile,TARGET,WHAT): one line that moves on a terminal, elsewhere a line for every tenth of the work.
+define compile
+	@[ "$$(ninja -C build -n $(1) | tail -1)" = "ninja: no work to do." ] || { \
+	  echo "== building $(2)"; export NINJA_STATUS="[%p, %e s] "; \
+	  if [ -t 1 ]; then cmake --build build --target $(1) -j $(JOBS); \
+	  else cmake --build build --target $(1) -j $(JOBS) | cmake/progress.sh; fi; }
 endef
 
 setup:
@@ -27,23 +42,21 @@ setup:
 setup-test: setup
 	$(call install,$(TEST_PACKAGES))
 
+# A folder that is configured stays as it is.
 build: setup
-	@echo "== configuring"
-	@cmake --preset release -Wno-dev >build.log 2>&1 || { cat build.log; exit 1; }; rm -f build.log
-	@echo "== building build/accordion"
-	@cmake --build build --target accordion -j $(JOBS)
+	@[ -e build/build.ninja ] || { echo "== configuring: ten seconds"; $(call configure,); }
+	$(call compile,accordion,build/accordion: about 4 minutes on two cores)
 
 demo: build
-	@echo "== comparing mild and strong compression with Accordion: a small CNN on Fashion-MNIST, 4 workers"
+	@echo "== comparing mild and strong compression with Accordion: a small CNN on Fashion-MNIST, 4 workers: about 2 minutes"
 	@build/accordion compare --recipe recipes/demo.toml
 
 test: setup-test
-	@echo "== configuring"
-	@cmake --preset release -Wno-dev -DACCORDION_TESTS=ON $(if $(CI),-DACCORDION_WERROR=ON)
-	@echo "== building the program and its tests"
-	@cmake --build build -j $(JOBS)
-	@echo "== testing"
-	@ctest --test-dir build --output-on-failure --no-tests=error
+	@echo "== configuring: ten seconds"
+	@$(call configure,-DACCORDION_TESTS=ON $(if $(CI),-DACCORDION_WERROR=ON))
+	$(call compile,all,the program and its tests: about 10 minutes on two cores)
+	@echo "== testing: about 10 minutes"
+	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS) $$([ -t 1 ] && echo --progress)
 
 setup-fuzz: setup-test
 	$(call install,$(FUZZ_PACKAGES))
