@@ -129,8 +129,8 @@ class Control(ProgramTest):
     def test_mistakes_are_named(self):
         self.train("short", "--epochs", 1)
         for arguments, expected in (
-                (["train", "--controller", "accordion", "--batch-mild", 100, "--batch-strong", 200, "--workers", 2, "--batch", 32],
-                 "batch-mild=100, expected a multiple of batch x workers, 32 x 2 = 64"),
+                (["train", "--controller", "accordion", "--batch-mild", 96, "--batch-strong", 192, "--workers", 2, "--batch", 32],
+                 "batch-mild=96, expected a multiple of batch x workers, 32 x 2 = 64"),
                 (["train", "--controller", "smith"], "expects batch-mild and batch-strong"),
                 (["train", "--controller", "adaqs", "--mild", "none", "--strong", "topk"], "expected levels=A;B;C"),
                 (["train", "--replay", "nowhere"], "nowhere"),

@@ -170,6 +170,17 @@ RC_GTEST_PROP(AccordionProperties, AZeroThresholdIsAlwaysMild, ()) {
     RC_ASSERT(level == 0);
 }
 
+TEST(Accordion, TakesItsRuleFromTheOptions) {
+  const AccordionRule rule = accordion_rule(
+      {.window = 5, .interval = 7, .threshold = 0.3, .min_decay = 4, .hold = 3, .parity = "paper"});
+  EXPECT_EQ(rule.interval, 7);
+  EXPECT_EQ(rule.threshold, 0.3);
+  EXPECT_EQ(rule.min_decay, 4);
+  EXPECT_EQ(rule.hold, 3);
+  EXPECT_TRUE(rule.published);
+  EXPECT_EQ(rule.unit, "window");
+}
+
 TEST(Static, NeverMoves) {
   const auto controller = make_static(1);
   for (const int level : levels(*controller, constant(20, 1), step_schedule(20, {5}))) EXPECT_EQ(level, 0);

@@ -106,6 +106,15 @@ TEST(ControlOptions, NameTheLevels) {
       2u);
 }
 
+TEST(ControlOptions, LevelsAreThePublishedOnesWhereThatIsAskedFor) {
+  const auto published = [](const char* parity) {
+    const auto levels = control_levels("train", {.codec = "topk", .parity = parity}, kAnyModel);
+    return std::get<TopKOptions>(levels.at(0)).published;
+  };
+  EXPECT_TRUE(published("paper"));
+  EXPECT_FALSE(published("none"));
+}
+
 TEST(ControlOptions, LaddersHalveFromMildToStrong) {
   const auto ranks =
       texts({.controller = "adaqs", .mild = "powersgd:approx-rank=8", .strong = "powersgd:approx-rank=1"});

@@ -23,9 +23,9 @@ class Outlook {
 
   int level(std::size_t layer) const { return now_.levels[layer]; }
 
-  // Whether the layer may have this level in the window.
+  // Whether the layer may have this level in the window instead.
   bool may_have(std::size_t layer, int level) const {
-    return level == now_.levels[layer] || (heeds_gradients() && controller_->may_choose(layer, level));
+    return heeds_gradients() && controller_->may_choose(layer, level);
   }
 
   // Samples in a step of all ranks, 0 for the run's own: how large the batch can be by now, and how small.

@@ -126,6 +126,21 @@ TEST(RunForecast, SeesADecayWhereTheNextWindowBegins) {
             15 * floats_at(options, 0) + (12 * 7 - 15) * floats_at(options, 1));
 }
 
+// A window that ends with its epoch sees the rate of the next one.
+TEST(RunForecast, SeesADecayBeforeTheLastEpoch) {
+  const auto options = run_of([](TrainOptions& o) {
+    o.control.controller = "accordion";
+    o.control.mild = "topk:keep=0.1";
+    o.control.strong = "topk:keep=0.01";
+    o.control.window = 7;
+    o.control.interval = 1;
+    o.schedule = "step";
+    o.milestones = {11};
+  });
+  const RunForecast run = forecast_run(options, kTensors, kWorkers, seven);
+  EXPECT_EQ(run.least.traffic.paper_floats, 7 * (3 * floats_at(options, 0) + 9 * floats_at(options, 1)));
+}
+
 TrainOptions three_levels(const std::string& controller, const std::string& levels) {
   return run_of([&](TrainOptions& o) {
     o.control.controller = controller;
@@ -177,6 +192,23 @@ TEST(RunForecast, BatchesGrowAsPublished) {
   const RunForecast run = forecast_run(options, kTensors, kWorkers, cifar_steps(options));
   EXPECT_EQ(run.least.steps, 97 * 20 + 12 * 280);
   EXPECT_EQ(run.most.steps, 97 * 300);
+}
+
+// Fewer steps sum to less, which is no critical regime: levels stay strong when the batch has grown.
+TEST(RunForecast, GradientsThatNeverChangeDoNotWhenTheBatchGrows) {
+  const auto options = run_of([](TrainOptions& o) {
+    o.epochs = 300;
+    o.control.interval = 10;
+    o.control.controller = "joint";
+    o.control.mild = "topk:keep=0.1";
+    o.control.strong = "topk:keep=0.01";
+    o.control.batch_mild = 512;
+    o.control.batch_strong = 4096;
+    o.drop_last = true;
+  });
+  const RunForecast run = forecast_run(options, kTensors, kWorkers, cifar_steps(options));
+  EXPECT_EQ(run.least.traffic.paper_floats,
+            11 * 97 * floats_at(options, 0) + (9 * 97 + 280 * 12) * floats_at(options, 1));
 }
 
 TEST(RunForecast, SmithsBatchFollowsTheSchedule) {
