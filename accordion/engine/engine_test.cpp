@@ -151,6 +151,45 @@ TEST(Engine, WatchesWhatTheControllerLooksAt) {
   });
 }
 
+// Rank 0 and rank 1 pull in opposite directions: in the mean nothing is left of it.
+TEST(Engine, WatchesTheMeanWhereThatIsAskedFor) {
+  run_loopback_groups(2, [](Group& group) {
+    for (const bool aggregated : {false, true}) {
+      ControlOptions control = kAccordion;
+      control.mild = "none";
+      control.norms = aggregated ? "aggregated" : "local";
+      Engine engine(group, kTensors, {.control = control});
+      std::vector<Floats> gradients;
+      for (const TensorInfo& tensor : kTensors)
+        gradients.emplace_back(tensor.shape.count(), group.rank() == 0 ? 1.0f : -1.0f);
+      run_step(engine, gradients);
+      const EpochReport report = engine.end_epoch(0.1);
+      if (group.rank() > 0) continue;
+      EXPECT_NEAR(report.layers.at(0).norm, aggregated ? 0 : std::sqrt(1200), 1e-3);
+    }
+  });
+}
+
+TEST(Engine, CountsWhatItsDecisionsSend) {
+  run_loopback_groups(2, [](Group& group) {
+    Engine engine(group, kTensors, {});
+    engine.end_epoch(0.1);
+    EXPECT_EQ(engine.end_epoch(0.1).stats.traffic.control_bytes, (kTensors.size() + 1) * 8)
+        << "a level for each tensor, and a batch size";
+  });
+}
+
+// As published, everything of two dimensions is compressed, however small.
+TEST(Engine, CompressesAsPublishedWhereThatIsAskedFor) {
+  run_loopback_groups(2, [](Group& group) {
+    for (const bool published : {false, true}) {
+      Engine engine(group, {{"small", {{4, 5}}}},
+                    {.control = {.codec = "topk:keep=0.1", .parity = published ? "paper" : "none"}});
+      EXPECT_EQ(engine.compresses(0), published);
+    }
+  });
+}
+
 // DGC warms up over epochs, and nobody has to tell it which one it is.
 TEST(Engine, CountsEpochs) {
   run_loopback_groups(2, [](Group& group) {
