@@ -45,13 +45,6 @@ void combine(const Round& round, Result& result) {
   payloads.resize(1);
 }
 
-struct Momentum final : StateVisitor {
-  std::vector<float> values;
-  void visit(std::string_view name, std::vector<float>& piece) override {
-    if (name == "momentum") values = piece;
-  }
-};
-
 std::vector<Result> exchange(std::vector<RankStep>& ranks, int tensor, int step) {
   std::vector<Result> results(static_cast<std::size_t>(ranks[0].compressor->rounds()));
   for (RankStep& rank : ranks) rank.payload_bytes = 0;
@@ -115,9 +108,10 @@ GroupStep run_group(const CodecOptions& codec, const TensorInfo& info, int tenso
     for (int w = 0; w < kRanks; ++w) {
       RankStep& rank = group.ranks[static_cast<std::size_t>(w)];
       gradients.fill(tensor, w, step, rank.gradient);
-      Momentum momentum;
-      rank.compressor->visit_state(momentum);
-      rank.momentum = std::move(momentum.values);
+      State state;
+      rank.compressor->save_state(StateWriter(state));
+      if (const auto found = state.find("momentum"); found != state.end())
+        rank.momentum = std::get<std::vector<float>>(found->second);
     }
     group.results = exchange(group.ranks, tensor, step);
     if (step > 0) break;

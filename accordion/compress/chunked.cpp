@@ -114,7 +114,8 @@ class Chunked final : public Compressor {
     owed_.clear();
   }
 
-  void visit_state(StateVisitor& visitor) override { visitor.visit("owed", owed_); }
+  void save_state(const StateWriter& state) const override { state.put("owed", owed_); }
+  void load_state(const StateReader& state) override { state.get("owed", owed_); }
 
  private:
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }

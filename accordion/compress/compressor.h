@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "accordion/base/random.h"
+#include "accordion/base/state.h"
 #include "accordion/compress/tensor.h"
 
 namespace accordion {
@@ -69,13 +70,6 @@ struct Message {
   std::uint8_t flags = 0;
 };
 
-// Sees each named piece of a codec's state: checkpoints read and write it, a level change hands it on.
-class StateVisitor {
- public:
-  virtual ~StateVisitor() = default;
-  virtual void visit(std::string_view name, std::vector<float>& values) = 0;
-};
-
 class Compressor {
  public:
   virtual ~Compressor() = default;
@@ -102,7 +96,10 @@ class Compressor {
   // The codec gives way to another: what it still owes beside the residual goes there.
   virtual void settle(int rank, std::span<float> residual) {}
 
-  virtual void visit_state(StateVisitor& visitor) {}
+  // What the next step depends on, between steps: checkpoints keep it, and a level change hands on what both
+  // codecs have. The residual is not the codec's.
+  virtual void save_state(const StateWriter& state) const {}
+  virtual void load_state(const StateReader& state) {}
 };
 
 }  // namespace accordion

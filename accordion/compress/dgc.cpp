@@ -127,12 +127,8 @@ class Dgc final : public Compressor {
     encoded_ = false;
   }
 
-  void visit_state(StateVisitor& visitor) override {
-    visitor.visit("momentum", momentum_);
-    if (momentum_.size() != n_)
-      throw Error("dgc: state momentum has " + std::to_string(momentum_.size()) + " values, expected " +
-                  std::to_string(n_));
-  }
+  void save_state(const StateWriter& state) const override { state.put("momentum", momentum_); }
+  void load_state(const StateReader& state) override { state.get("momentum", momentum_, n_); }
 
  private:
   struct Guess {

@@ -16,14 +16,6 @@ namespace {
 
 using Floats = std::vector<float>;
 
-struct Momentum final : StateVisitor {
-  void visit(std::string_view name, std::vector<float>& values) override {
-    EXPECT_EQ(name, "momentum");
-    seen = values;
-  }
-  Floats seen;
-};
-
 // One rank alone: what is sent is the mean.
 class Worker {
  public:
@@ -46,9 +38,10 @@ class Worker {
   }
 
   Floats momentum() {
-    Momentum visitor;
-    codec_->visit_state(visitor);
-    return visitor.seen;
+    State state;
+    codec_->save_state(StateWriter(state));
+    EXPECT_EQ(state.size(), 1u);
+    return std::get<Floats>(state.at("momentum"));
   }
 
  private:

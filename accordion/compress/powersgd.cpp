@@ -86,9 +86,10 @@ class PowerSgd final : public Compressor {
     if (finite && warm_start_) q_ = pending_;
   }
 
+  void save_state(const StateWriter& state) const override { state.put("q", q_); }
   // A level of another rank leaves a longer or shorter q: the next step takes the columns it wants.
-  void visit_state(StateVisitor& visitor) override {
-    visitor.visit("q", q_);
+  void load_state(const StateReader& state) override {
+    state.get("q", q_);
     if (!q_.empty() && (size_.columns == 0 || q_.size() % size_.columns != 0))
       throw Error("powersgd: state q has " + std::to_string(q_.size()) +
                   " values, expected a multiple of the layer's " + std::to_string(size_.columns) +

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 
 #include "accordion/base/noise_testing.h"
 
@@ -167,25 +166,16 @@ TEST(PowerSgd, RecoversFromAZeroGradient) {
   EXPECT_GT(squares(group.step({noise(48, 1), noise(48, 2)})), 0.1);
 }
 
-struct Hold final : StateVisitor {
-  explicit Hold(std::function<void(Floats&)> change) : change(std::move(change)) {}
-  void visit(std::string_view name, Floats& values) override {
-    EXPECT_EQ(name, "q");
-    change(values);
-  }
-  std::function<void(Floats&)> change;
-};
-
-Floats state(Compressor& codec) {
-  Floats copy;
-  Hold hold([&](Floats& values) { copy = values; });
-  codec.visit_state(hold);
-  return copy;
+Floats state(const Compressor& codec) {
+  State state;
+  codec.save_state(StateWriter(state));
+  EXPECT_EQ(state.size(), 1u);
+  return std::get<Floats>(state.at("q"));
 }
 
-void set_state(Compressor& codec, const Floats& state) {
-  Hold hold([&](Floats& values) { values = state; });
-  codec.visit_state(hold);
+void set_state(Compressor& codec, const Floats& q) {
+  const State state = {{"q", q}};
+  codec.load_state(StateReader(state));
 }
 
 TEST(PowerSgd, AStepThatIsNotFiniteLeavesNoTrace) {

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -49,11 +48,6 @@ struct Outcome {
   Traffic traffic;                             // Of rank 0.
 };
 
-struct Saved final : StateVisitor {
-  std::map<std::string, Floats, std::less<>> pieces;
-  void visit(std::string_view name, Floats& values) override { pieces.emplace(name, values); }
-};
-
 // One outcome a step.
 inline std::vector<Outcome> run(const Plan& plan) {
   const auto ranks = static_cast<std::size_t>(plan.ranks);
@@ -91,10 +85,10 @@ inline std::vector<Outcome> run(const Plan& plan) {
         }
       }
       const bool kept = exchange.end_step();
-      Saved state;
-      exchange.visit_state(state);
+      State state;
+      exchange.save_state(StateWriter(state));
       for (std::size_t t = 0; t < tensors; ++t)
-        outcomes[s].residuals[rank][t] = state.pieces[infos[t].name + "/residual"];
+        outcomes[s].residuals[rank][t] = std::get<Floats>(state.at(infos[t].name + "/residual"));
       const Traffic traffic = exchange.take_epoch_stats().traffic;
       if (rank > 0) continue;
       outcomes[s].kept = kept;

@@ -174,32 +174,17 @@ void Exchange::abandon_step() {
   prepared_ = run_ = 0;
 }
 
-namespace {
+void Exchange::save_state(const StateWriter& state) const {
+  state.put("step", step_);
+  for (const Layer& layer : layers_) layer.save_state(state.within(layer.info().name));
+  watch_.save_state(state.within("window"), layers_);
+}
 
-// Names pieces after their tensor.
-struct Prefixed final : StateVisitor {
-  Prefixed(StateVisitor& inner, const std::string& prefix) : inner(inner), prefix(prefix + "/") {}
-  StateVisitor& inner;
-  std::string prefix;
-  void visit(std::string_view name, std::vector<float>& values) override {
-    inner.visit(prefix + std::string(name), values);
-  }
-};
-
-}  // namespace
-
-void Exchange::visit_state(StateVisitor& visitor) {
-  // Whole numbers up to 2^24 are exact in a float.
-  std::vector<float> step = {static_cast<float>(step_ >> 24), static_cast<float>(step_ & 0xffffff)};
-  visitor.visit("step", step);
-  if (step.size() != 2)
-    throw Error("exchange: the number of steps has " + std::to_string(step.size()) + " parts, expected 2");
-  step_ = (static_cast<std::uint64_t>(step[0]) << 24) + static_cast<std::uint64_t>(step[1]);
-  for (Layer& layer : layers_) {
-    Prefixed prefixed(visitor, layer.info().name);
-    layer.visit_state(prefixed);
-  }
-  watch_.visit_state(visitor, layers_);
+void Exchange::load_state(const StateReader& state) {
+  state.get("step", step_);
+  for (Layer& layer : layers_) layer.load_state(state.within(layer.info().name));
+  watch_.load_state(state.within("window"), layers_);
+  state.require_all_read();
 }
 
 EpochStats Exchange::take_epoch_stats() {

@@ -96,7 +96,8 @@ class Exchange {
 
   // Everything that the next step depends on, between steps: each tensor's state under "tensor name/piece",
   // and the number of steps. A residual belongs to its rank. Levels come first: set_levels().
-  void visit_state(StateVisitor& visitor);
+  void save_state(const StateWriter& state) const;
+  void load_state(const StateReader& state);
 
  private:
   // A bucket under way.

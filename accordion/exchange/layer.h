@@ -38,8 +38,9 @@ class Layer {
 
   void commit(bool finite);
 
-  // The residual and the codec's own state, each piece by its name.
-  void visit_state(StateVisitor& visitor);
+  // The residual and the codec's own state.
+  void save_state(const StateWriter& state) const;
+  void load_state(const StateReader& state);
 
  private:
   TensorInfo info_;

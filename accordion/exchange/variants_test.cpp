@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 #include <mutex>
 
 #include "accordion/comm/loopback.h"
@@ -178,14 +177,6 @@ TEST(Published, DenseGradientsForgetWhatIsOwed) {
     });
 }
 
-using Save = testing_codecs::Saved;
-
-struct Load final : StateVisitor {
-  explicit Load(const decltype(Save::pieces)& pieces) : pieces(pieces) {}
-  const decltype(Save::pieces)& pieces;
-  void visit(std::string_view name, Floats& values) override { values = pieces.find(name)->second; }
-};
-
 TEST(State, GoesOnWhereItWasSaved) {
   for (const char* setting :
        {"topk:keep=0.05", "powersgd:approx-rank=2", "dgc:keep=0.05", "sign-scaled:chunked=true",
@@ -199,11 +190,10 @@ TEST(State, GoesOnWhereItWasSaved) {
       };
       Exchange first(comm, kTensors, with(setting));
       for (int i = 0; i < 3; ++i) step(first, i);
-      Save saved;
-      first.visit_state(saved);
+      State state;
+      first.save_state(StateWriter(state));
       Exchange second(comm, kTensors, with(setting));
-      Load load(saved.pieces);
-      second.visit_state(load);
+      second.load_state(StateReader(state));
       for (int i = 3; i < 6; ++i) ASSERT_EQ(step(first, i), step(second, i)) << setting << " at step " << i;
     });
 }
@@ -220,10 +210,9 @@ TEST(State, IsSettledByALevelChangeAfterLoading) {
         first.mean(gradient, kSlices);
         first.end_step();
       }
-      Save saved;
-      first.visit_state(saved);
-      Load load(saved.pieces);
-      second.visit_state(load);
+      State state;
+      first.save_state(StateWriter(state));
+      second.load_state(StateReader(state));
       Floats means[2] = {noise(kSize, seed_of(3, comm.rank())), noise(kSize, seed_of(3, comm.rank()))};
       Exchange* exchanges[] = {&first, &second};
       for (int i = 0; i < 2; ++i) {
@@ -233,6 +222,29 @@ TEST(State, IsSettledByALevelChangeAfterLoading) {
       }
       EXPECT_EQ(means[0], means[1]) << setting;
     });
+}
+
+TEST(State, OfAnotherModelIsRefused) {
+  run_loopback(1, [](Communicator& comm) {
+    const std::vector<TensorInfo> one = {{"a", {{8, 4}}}}, two = {{"a", {{8, 4}}}, {"b", {{8, 4}}}};
+    Exchange small(comm, one, with("powersgd")), large(comm, two, with("powersgd"));
+    State of_small, of_large;
+    small.save_state(StateWriter(of_small));
+    large.save_state(StateWriter(of_large));
+    const auto error = [](Exchange& exchange, const State& state) -> std::string {
+      try {
+        exchange.load_state(StateReader(state));
+      } catch (const Error& refused) {
+        return refused.what();
+      }
+      return "";
+    };
+    EXPECT_EQ(error(large, of_small), "state: b/residual is missing");
+    EXPECT_EQ(error(small, of_large), "state: b/q belongs to nothing here");
+    EXPECT_EQ(error(small, of_small), "");
+    of_small["a/residual"] = std::vector<float>(31);
+    EXPECT_EQ(error(small, of_small), "a: a residual of 31 values, expected 32");
+  });
 }
 
 // Momentum is either DGC's or the optimizer's, whatever the level keeps.

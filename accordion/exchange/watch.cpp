@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "accordion/base/error.h"
 #include "accordion/kernels/dense.h"
 
 namespace accordion {
@@ -43,26 +42,23 @@ WindowStats Watch::take(std::span<const Layer> layers, std::span<const CodecOpti
   return stats;
 }
 
-void Watch::visit_state(StateVisitor& visitor, std::span<const Layer> layers) {
+void Watch::save_state(const StateWriter& state, std::span<const Layer> layers) const {
   if (sums_.empty()) return;
-  std::vector<float> steps = {static_cast<float>(steps_)};
-  visitor.visit("window/steps", steps);
-  if (steps.size() != 1) throw Error("window: no number of steps, expected one");
-  steps_ = static_cast<std::int64_t>(steps[0]);
+  state.put("steps", steps_);
   for (std::size_t i = 0; i < sums_.size(); ++i) {
-    const std::string name = "window/" + layers[i].info().name;
-    visitor.visit(name, sums_[i]);
-    if (sums_[i].size() != layers[i].info().shape.count())
-      throw Error(name + ": a sum of " + std::to_string(sums_[i].size()) + " values, expected " +
-                  std::to_string(layers[i].info().shape.count()));
-    if (squares_.empty()) continue;
-    // Three floats hold a double to its last bit: each takes what the one before it left.
-    std::vector<float> square;
-    for (double rest = squares_[i]; square.size() < 3; rest -= square.back())
-      square.push_back(static_cast<float>(rest));
-    visitor.visit(name + "/squares", square);
-    squares_[i] = 0;
-    for (const float part : square) squares_[i] += part;
+    const StateWriter tensor = state.within(layers[i].info().name);
+    tensor.put("sum", sums_[i]);
+    if (!squares_.empty()) tensor.put("squares", squares_[i]);
+  }
+}
+
+void Watch::load_state(const StateReader& state, std::span<const Layer> layers) {
+  if (sums_.empty()) return;
+  state.get("steps", steps_);
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    const StateReader tensor = state.within(layers[i].info().name);
+    tensor.get("sum", sums_[i], sums_[i].size());
+    if (!squares_.empty()) tensor.get("squares", squares_[i]);
   }
 }
 

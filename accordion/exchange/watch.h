@@ -41,7 +41,8 @@ class Watch {
                    const Routing& routing);
 
   // A window that has begun.
-  void visit_state(StateVisitor& visitor, std::span<const Layer> layers);
+  void save_state(const StateWriter& state, std::span<const Layer> layers) const;
+  void load_state(const StateReader& state, std::span<const Layer> layers);
 
  private:
   Tracking tracking_;

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 
 #include "accordion/base/noise_testing.h"
 #include "accordion/comm/loopback.h"
@@ -108,20 +107,6 @@ TEST(Watch, TrialsAreOfTheSummedGradient) {
   });
 }
 
-struct Save final : StateVisitor {
-  std::map<std::string, std::vector<float>> pieces;
-  void visit(std::string_view name, std::vector<float>& values) override {
-    pieces[std::string(name)] = values;
-  }
-};
-struct Load final : StateVisitor {
-  explicit Load(const Save& save) : save(save) {}
-  const Save& save;
-  void visit(std::string_view name, std::vector<float>& values) override {
-    values = save.pieces.at(std::string(name));
-  }
-};
-
 // A run that stops within a window and goes on sees the same window.
 TEST(Watch, AWindowGoesOnAfterAStop) {
   run_loopback(1, [](Communicator& comm) {
@@ -136,10 +121,9 @@ TEST(Watch, AWindowGoesOnAfterAStop) {
     Exchange whole(comm, tensors, options), first(comm, tensors, options), second(comm, tensors, options);
     for (std::uint64_t i = 0; i < 5; ++i) step(whole, i);
     for (std::uint64_t i = 0; i < 3; ++i) step(first, i);
-    Save save;
-    first.visit_state(save);
-    Load load(save);
-    second.visit_state(load);
+    State state;
+    first.save_state(StateWriter(state));
+    second.load_state(StateReader(state));
     for (std::uint64_t i = 3; i < 5; ++i) step(second, i);
     const WindowStats a = whole.take_window(), b = second.take_window();
     EXPECT_EQ(a.steps, b.steps);

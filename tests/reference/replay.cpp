@@ -22,19 +22,6 @@ namespace {
 
 using namespace accordion;
 
-struct Residuals final : StateVisitor {
-  Residuals(std::span<const TensorInfo> tensors, std::span<const Slice> slices, std::span<float> out)
-      : tensors(tensors), slices(slices), out(out) {}
-  std::span<const TensorInfo> tensors;
-  std::span<const Slice> slices;
-  std::span<float> out;
-  void visit(std::string_view name, std::vector<float>& values) override {
-    for (std::size_t i = 0; i < tensors.size(); ++i)
-      if (name == tensors[i].name + "/residual")
-        std::copy(values.begin(), values.end(), out.subspan(slices[i].offset, slices[i].count).begin());
-  }
-};
-
 std::ifstream open(const char* path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error(std::string("replay: cannot read ") + path);
@@ -79,8 +66,13 @@ void replay(char** paths) {
       exchange.mean(std::span(gradients).subspan(place * size, size), slices);
       if (!exchange.end_step())
         throw std::runtime_error("replay: step " + std::to_string(step) + " is not finite");
-      Residuals visitor(tensors, slices, std::span(residuals).subspan(place * size, size));
-      exchange.visit_state(visitor);
+      State state;
+      exchange.save_state(StateWriter(state));
+      for (const Slice& slice : slices) {
+        const std::string& tensor = tensors[static_cast<std::size_t>(slice.tensor)].name;
+        const auto& residual = std::get<std::vector<float>>(state.at(tensor + "/residual"));
+        std::copy(residual.begin(), residual.end(), residuals.data() + place * size + slice.offset);
+      }
     }
   });
   write(paths[2], gradients);  // Means took the gradients' places.
