@@ -69,29 +69,31 @@ auto stream_for(const Pass& pass) {
 }  // namespace
 
 // When in doubt, less: a bound must not flatter.
-std::vector<Pass> encode_passes(const CodecOptions& codec, bool feedback) {
+LeastWork least_work(const CodecOptions& codec, bool feedback) {
   // Gradient and residual in, next residual out; or the gradient alone.
   const Pass read = feedback ? Pass{0, 2, 0} : Pass{0, 1, 0}, step = feedback ? Pass{0, 2, 1} : read;
   return std::visit(
-      [&](const auto& options) -> std::vector<Pass> {
+      [&](const auto& options) -> LeastWork {
         using Options = std::decay_t<decltype(options)>;
         // The momentum comes and goes as well.
-        if constexpr (std::is_same_v<Options, DgcOptions>) return {{0, 3, 2}};
+        if constexpr (std::is_same_v<Options, DgcOptions>) return {{{0, 3, 2}}};
         // The scale is known only after all entries were seen, so they are read again for the residual.
-        if constexpr (std::is_same_v<Options, SignScaledOptions>) return {read, step};
+        if constexpr (std::is_same_v<Options, SignScaledOptions>) return {{read, step}};
         // Deviation and maximum first, then the signs. With share-scale a collective lies between.
         if constexpr (std::is_same_v<Options, TernGradOptions>)
-          return {read, {options.share_scale ? 1 : 0, step.reads, step.writes}};
+          return {{read, {options.share_scale ? 1 : 0, step.reads, step.writes}}};
         // A block's scale is known while the block is in the cache, unless the ranks must agree on it first.
         if constexpr (std::is_same_v<Options, QsgdOptions>) {
-          if (options.share_scale) return {read, {1, step.reads, step.writes}};
-          return {step};
+          if (options.share_scale) return {{read, {1, step.reads, step.writes}}};
+          return {{step}};
         }
         // P = M Q reads all before Q = M^T P can start; the residual of some columns can follow their part of
         // Q in the cache.
-        if constexpr (std::is_same_v<Options, PowerSgdOptions>) return {read, {1, step.reads, step.writes}};
+        if constexpr (std::is_same_v<Options, PowerSgdOptions>)
+          return {.passes = {read, {1, step.reads, step.writes}}, .whole_step = true};
+        if constexpr (std::is_same_v<Options, AtomoOptions>) return {.passes = {step}, .decomposes = true};
         // All others could do with one: entries to send are told by a threshold that a sample gives.
-        return {step};
+        return {{step}};
       },
       codec);
 }

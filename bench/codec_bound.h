@@ -15,7 +15,12 @@ struct Pass {
 };
 
 // What encoding a layer cannot avoid, besides writing the message.
-std::vector<Pass> encode_passes(const CodecOptions& codec, bool feedback);
+struct LeastWork {
+  std::vector<Pass> passes;
+  bool decomposes = false;  // Arithmetic that takes longer than any stream: a singular value decomposition.
+  bool whole_step = false;  // A conversation: decoding its first round is part of the work.
+};
+LeastWork least_work(const CodecOptions& codec, bool feedback);
 
 // The streams of one layer. Reads come from gradient, residual, third; writes go to next and second.
 struct Streams {

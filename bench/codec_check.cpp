@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "accordion/base/error.h"
 
@@ -12,7 +13,12 @@ namespace {
 class Check {
  public:
   Check(const CodecOptions& codec, const TensorInfo& info, const GroupStep& group)
-      : codec_(codec), info_(info), ranks_(group.ranks), mean_(group.ranks[0].mean), n_(mean_.size()) {}
+      : codec_(codec),
+        momentum_(traits_of(codec).momentum),
+        info_(info),
+        ranks_(group.ranks),
+        mean_(group.ranks[0].mean),
+        n_(mean_.size()) {}
 
   void agreement() const {
     for (const RankStep& rank : ranks_)
@@ -126,9 +132,8 @@ class Check {
 
   double input(const RankStep& rank, std::size_t i) const {
     const double gradient = rank.gradient[i], residual = rank.residual.empty() ? 0 : rank.residual[i];
-    const auto* dgc = std::get_if<DgcOptions>(&codec_);
-    if (!dgc) return gradient + residual;
-    const double u = dgc->momentum * (rank.momentum[i] + (dgc->nesterov ? gradient : 0));
+    if (!momentum_) return gradient + residual;
+    const double u = momentum_->factor * (rank.momentum[i] + (momentum_->nesterov ? gradient : 0));
     return residual + u + gradient;
   }
 
@@ -166,6 +171,7 @@ class Check {
   }
 
   const CodecOptions& codec_;
+  std::optional<OwnMomentum> momentum_;
   const TensorInfo& info_;
   const std::vector<RankStep>& ranks_;
   const std::vector<float>& mean_;

@@ -1,32 +1,25 @@
-// One layer's step on a few ranks of one thread: every rank encodes, the messages are combined as the
-// communicator would, every rank decodes.
+// One layer's step on a few ranks of one thread, from a real step before.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "accordion/compress/codecs.h"
+#include "accordion/compress/local_group.h"
 #include "bench/gradients.h"
 
 namespace accordion::bench {
 
 inline constexpr int kRanks = 4;
 
-// A round's result, as decode wants it.
-struct Result {
-  Pattern pattern = Pattern::kSum;
-  std::vector<std::vector<std::byte>> payloads;
-  std::vector<Encoded> encoded;
-
-  // The first `count`, as if there were so many ranks. A sum has one.
-  std::vector<Message> messages(std::size_t count) const;
-};
+// What a rank decodes, as if there were only `count` ranks. A sum has one message.
+std::vector<Message> first_messages(const LocalRound& round, std::size_t count);
 
 // What one rank had and has. The residual stems from a real step before.
 struct RankStep {
   std::unique_ptr<Compressor> compressor;
   std::vector<float> gradient, residual, next, mean;
-  std::vector<float> momentum;  // DGC's, before the step.
+  std::vector<float> momentum;  // Before the step, where the codec has its own.
   std::size_t payload_bytes = 0;
 
   Feedback feedback() {
@@ -36,7 +29,7 @@ struct RankStep {
 
 struct GroupStep {
   std::vector<RankStep> ranks;
-  std::vector<Result> results;  // By round.
+  std::vector<LocalRound> results;  // By round.
 };
 
 Context step_context(int tensor, int rank, int step, int world = kRanks);

@@ -24,7 +24,7 @@ struct Work {
   int tensor = 0;
   TensorInfo info;
   RankStep rank;
-  std::vector<Result> results;
+  std::vector<LocalRound> results;
   std::vector<std::vector<std::byte>> out;  // By round.
   std::vector<float> third, second;         // Streams that only the bound has.
   std::optional<SvdBound> svd;
@@ -32,11 +32,8 @@ struct Work {
 
 class Timer {
  public:
-  Timer(const CodecOptions& codec, std::vector<Work>& work, int threads)
-      : work_(work),
-        threads_(threads),
-        passes_(encode_passes(codec, !work[0].rank.residual.empty())),
-        rounds_(static_cast<int>(work[0].results.size())) {}
+  Timer(const std::vector<Pass>& passes, std::vector<Work>& work, int threads)
+      : work_(work), threads_(threads), passes_(passes), rounds_(static_cast<int>(work[0].results.size())) {}
 
   // Each over all layers, in milliseconds, as the exchange would: a round is over when every layer's is.
   double encode(int i) {
@@ -48,10 +45,10 @@ class Timer {
 
   double decode(int i, std::size_t ranks) {
     return time([&](Work& work) {
-      const Result& result = work.results[static_cast<std::size_t>(i)];
+      const LocalRound& result = work.results[static_cast<std::size_t>(i)];
       // A gather decoded by halves is that of a smaller group; a sum is always of all.
-      const int world = result.pattern == Pattern::kGather ? static_cast<int>(ranks) : kRanks;
-      work.rank.compressor->decode(i, step_context(work.tensor, 0, 1, world), result.messages(ranks),
+      const int world = result.what.pattern == Pattern::kGather ? static_cast<int>(ranks) : kRanks;
+      work.rank.compressor->decode(i, step_context(work.tensor, 0, 1, world), first_messages(result, ranks),
                                    work.rank.mean);
     });
   }
@@ -78,14 +75,14 @@ class Timer {
   double decode_bound() {
     return time([&](Work& work) {
       std::vector<std::span<const std::byte>> payloads;
-      for (const Result& result : work.results) payloads.push_back(result.payloads[0]);
+      for (const LocalRound& result : work.results) payloads.push_back(result.payloads[0]);
       stream_decode(payloads, work.rank.mean);
     });
   }
 
   int rounds() const { return rounds_; }
   bool gathers(int i) const {
-    return work_[0].results[static_cast<std::size_t>(i)].pattern == Pattern::kGather;
+    return work_[0].results[static_cast<std::size_t>(i)].what.pattern == Pattern::kGather;
   }
 
  private:
@@ -104,7 +101,8 @@ class Timer {
 
 constexpr auto kNoGoal = std::nullopt;
 
-CodecGoal goal(const NoneOptions&) {
+template <class Options>
+CodecGoal goal(const Options&) {
   return {};
 }
 CodecGoal goal(const Fp16Options&) {
@@ -203,8 +201,6 @@ std::vector<std::string> CodecBench::default_codecs() const {
 
 CodecTiming CodecBench::run(const std::string& setting, const CodecPeer* peer) {
   const CodecOptions codec = parse_codec(setting);
-  const bool atomo = std::holds_alternative<AtomoOptions>(codec),
-             dgc = std::holds_alternative<DgcOptions>(codec);
   // Largest first: the last pieces that the threads wait for are small.
   std::vector<std::size_t> order(tensors_.size());
   std::iota(order.begin(), order.end(), 0);
@@ -226,8 +222,6 @@ CodecTiming CodecBench::run(const std::string& setting, const CodecPeer* peer) {
     own.results = std::move(group.results);
     for (int round = 0; round < own.rank.compressor->rounds(); ++round)
       own.out.emplace_back(own.rank.compressor->round(round, step_context(tensor, 0, 1)).max_bytes);
-    if (dgc) own.third.resize(info.shape.count()), own.second.resize(info.shape.count());
-    if (atomo) own.svd.emplace(info.shape);
   });
   std::erase_if(work, [](const Work& each) { return !each.rank.compressor; });
   if (work.empty())
@@ -236,10 +230,16 @@ CodecTiming CodecBench::run(const std::string& setting, const CodecPeer* peer) {
   CodecTiming timing;
   timing.codec = setting;
   timing.layers = work.size();
-  timing.whole_step = std::holds_alternative<PowerSgdOptions>(codec);
+  const LeastWork least = least_work(codec, !work[0].rank.residual.empty());
+  timing.whole_step = least.whole_step;
   std::vector<TensorInfo> layers;
   std::vector<float> scales;
-  for (const Work& each : work) {
+  for (Work& each : work) {
+    for (const Pass& pass : least.passes) {
+      if (pass.reads > 2) each.third.resize(each.info.shape.count());
+      if (pass.writes > 1) each.second.resize(each.info.shape.count());
+    }
+    if (least.decomposes) each.svd.emplace(each.info.shape);
     timing.parameters += each.info.shape.count();
     timing.payload_bytes += each.rank.payload_bytes;
     layers.push_back(each.info);
@@ -247,7 +247,7 @@ CodecTiming CodecBench::run(const std::string& setting, const CodecPeer* peer) {
   }
   const bool has_peer = peer && peer->prepare(setting, layers, scales);
 
-  Timer timer(codec, work, threads_);
+  Timer timer(least.passes, work, threads_);
   const auto keep_least = [](double& least, double ms) { least = least == 0 ? ms : std::min(least, ms); };
   for (int repetition = -1; repetition < repetitions_; ++repetition) {
     double encode = 0, decode = 0, decode4 = 0;

@@ -19,8 +19,7 @@ struct CodecTiming {
   double encode_bound_ms = 0, decode_bound_ms = 0;
   std::optional<double> torch_ms;
 
-  // PowerSGD is a conversation: decoding its first round is part of the work. Of all others, encoding is
-  // compared.
+  // Where decoding a first round is part of the work. Of all others, encoding is compared.
   bool whole_step = false;
   double ours_ms() const { return encode_ms + (whole_step ? decode_ms : 0); }
   double bound_ms() const { return encode_bound_ms + (whole_step ? decode_bound_ms : 0); }

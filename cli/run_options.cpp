@@ -11,7 +11,7 @@ namespace accordion::cli {
 TrainOptions check_run_options(const TrainOptions& given, int workers) {
   const TrainOptions options = resolve(given);
   check_name("train", "data", options.data, one_of(dataset_names()));
-  check_batches(options, workers);
+  check_workers(options, workers);
   check_data(options, dataset_facts(options.data), workers);
   return options;
 }

@@ -24,7 +24,7 @@ std::vector<TensorInfo> run_tensors(const TrainOptions& options) {
 
 bool compresses(const ControlOptions& control, const CodecOptions& level, const TensorInfo& tensor,
                 int workers) {
-  return make_compressor(level, tensor.shape, workers, {.paper = control.published()}) != nullptr;
+  return make_compressor(level, tensor.shape, workers, {.published = control.published()}) != nullptr;
 }
 
 }  // namespace accordion::cli

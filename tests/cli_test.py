@@ -40,6 +40,10 @@ class Refusals(ProgramTest):
             ("--epochs", "three"): "accordion: train: epochs=three, expected a whole number",
             ("--momentum", "1.5"): "accordion: train: momentum=1.5, expected [0, 1)",
             ("--workers", "0"): "accordion: train: workers=0, expected [1, 1024]",
+            ("--workers", "128", "--codec", "sign-vote:count=true"):
+                "accordion: sign-vote: count=true on 128 ranks, expected at most 127: a byte holds no more",
+            ("--workers", "259", "--codec", "qsgd:bits=8,share-scale=true"):
+                "accordion: qsgd: share-scale=true on 259 ranks, expected at most 258: their sum must fit 16 bits",
             ("--port", "70000"): "accordion: train: port=70000, expected [0, 65535]",
             ("--schedule", "step"):
                 "accordion: train: schedule=step without milestones, expected the epochs at which the rate falls",

@@ -6,15 +6,18 @@
 
 #include "accordion/base/options.h"
 #include "accordion/compress/compressor.h"
+#include "accordion/compress/traits.h"
 
 namespace accordion {
 
 struct AtomoOptions {
   static constexpr std::string_view kName = "atomo";
+  static constexpr std::uint8_t kFrameId = 12;
   double budget = 4;
   void fields(auto&& field) {
     field("budget", budget, "Expected number of singular triplets sent.", above(0));
   }
+  CodecTraits traits() const { return {.worth = Worth::kAlways, .above_rank = budget}; }
 };
 
 std::unique_ptr<Compressor> make(const AtomoOptions& options, const Shape& shape);

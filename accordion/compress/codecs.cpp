@@ -1,16 +1,40 @@
 #include "accordion/compress/codecs.h"
 
 #include <algorithm>
-#include <utility>
+#include <array>
 
 #include "accordion/base/json.h"
 #include "accordion/base/setting.h"
 #include "accordion/compress/chunked.h"
 
 namespace accordion {
+namespace {
+
+template <class... Options>
+constexpr bool frame_ids_differ(const std::variant<Options...>*) {
+  std::array ids = {Options::kFrameId...};
+  std::sort(ids.begin(), ids.end());
+  return std::adjacent_find(ids.begin(), ids.end()) == ids.end();
+}
+static_assert(frame_ids_differ(static_cast<CodecOptions*>(nullptr)),
+              "two codecs have the same kFrameId, by which ranks tell their messages apart");
+
+template <class Options>
+CodecTraits traits_of_options(const Options& options) {
+  if constexpr (requires { options.traits(); })
+    return options.traits();
+  else
+    return {};
+}
+
+}  // namespace
 
 std::vector<std::string> codec_names() {
   return setting_names<CodecOptions>();
+}
+
+std::string_view codec_name(const CodecOptions& codec) {
+  return std::visit([](const auto& options) { return options.kName; }, codec);
 }
 
 CodecOptions parse_codec(std::string_view setting) {
@@ -33,86 +57,143 @@ std::string codec_text(const CodecOptions& codec) {
       codec);
 }
 
+std::uint8_t frame_id(const CodecOptions& codec) {
+  return std::visit([](const auto& options) { return options.kFrameId; }, codec);
+}
+
+CodecTraits traits_of(const CodecOptions& codec) {
+  return std::visit([](const auto& options) { return traits_of_options(options); }, codec);
+}
+
+namespace {
+
+// Calls use(value) with the dial's option, whatever its type.
+void at_dial(CodecOptions& codec, auto&& use) {
+  const std::string_view option = traits_of(codec).dial.value().option;
+  std::visit(
+      [&](auto& options) {
+        options.fields([&](std::string_view name, auto& value, auto&&...) {
+          if (name == option) use(value);
+        });
+      },
+      codec);
+}
+
+}  // namespace
+
+double dial_value(const CodecOptions& codec) {
+  CodecOptions copy = codec;
+  double result = 0;
+  at_dial(copy, [&](auto& value) {
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>)
+      result = static_cast<double>(value);
+    else
+      parse_value(codec_name(codec), "dial", value, result);
+  });
+  return result;
+}
+
+CodecOptions with_dial(CodecOptions codec, double number) {
+  at_dial(codec, [&](auto& value) {
+    using Value = std::decay_t<decltype(value)>;
+    if constexpr (std::is_arithmetic_v<Value>)
+      value = static_cast<Value>(number);
+    else
+      value = number_text(number);
+  });
+  return codec;
+}
+
 CodecOptions as_published(CodecOptions codec) {
-  if (auto* topk = std::get_if<TopKOptions>(&codec)) topk->published = true;
+  std::visit(
+      [](auto& options) {
+        if constexpr (requires { options.published; }) options.published = true;
+      },
+      codec);
   return codec;
 }
 
 void check_levels(std::span<const CodecOptions> levels) {
   for (const CodecOptions& level : levels)
-    std::visit(
-        [](const auto& options) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(options)>, NoneOptions>)
-            make(options, Shape{{1}});
-        },
-        level);
-  const auto is_dgc = [](const CodecOptions& level) { return std::holds_alternative<DgcOptions>(level); };
-  const auto with = std::find_if(levels.begin(), levels.end(), is_dgc);
-  const auto without = std::find_if_not(levels.begin(), levels.end(), is_dgc);
+    std::visit([](const auto& options) { make(options, Shape{{1}}); }, level);
+  const auto has_momentum = [](const CodecOptions& level) { return traits_of(level).momentum.has_value(); };
+  const auto with = std::find_if(levels.begin(), levels.end(), has_momentum);
+  const auto without = std::find_if_not(levels.begin(), levels.end(), has_momentum);
   if (with != levels.end() && without != levels.end())
-    throw UsageError(
-        "level " + codec_text(*without) + " beside " + codec_text(*with) +
-        ", expected dgc in all levels or in none: it keeps the momentum that others leave to the optimizer");
+    throw UsageError("level " + codec_text(*without) + " beside " + codec_text(*with) + ", expected " +
+                     std::string(codec_name(*with)) +
+                     " in all levels or in none: it keeps the momentum that others leave to the optimizer");
 }
 
 namespace {
+
+void check_ranks(std::string_view name, const RankLimit& limit, int world) {
+  if (world > limit.most)
+    throw UsageError(std::string(name) + ": " + std::string(limit.option) + "=true on " +
+                     std::to_string(world) + " ranks, expected at most " + std::to_string(limit.most) + ": " +
+                     std::string(limit.reason));
+}
 
 template <class Options>
 constexpr bool kCanBeChunked = requires(Options options) {
   options.chunked;
 };
 
-// What travels to a chunk's owner, and what comes back. A vote's result is -1, 0 or 1, which two bits hold
-// exactly.
+// What travels to a chunk's owner, and what comes back.
 template <class Options>
-auto chunk_codecs(Options options) {
+Options to_owner(Options options) {
   options.chunked = false;
-  if constexpr (std::is_same_v<Options, SignVoteOptions>)
-    return std::pair(options, QsgdOptions{.bits = "2", .block = 1 << 20});
+  return options;
+}
+template <class Options>
+auto from_owner(const Options& options) {
+  if constexpr (requires { options.from_owner(); })
+    return options.from_owner();
   else
-    return std::pair(options, options);
+    return to_owner(options);
 }
 
 }  // namespace
 
+void check_ranks(std::span<const CodecOptions> levels, int world) {
+  for (const CodecOptions& level : levels) check_ranks(codec_name(level), traits_of(level).ranks, world);
+}
+
 std::size_t payload_bytes(const CodecOptions& codec, const Shape& shape, int world) {
   return std::visit(
       [&](const auto& options) {
-        using Options = std::decay_t<decltype(options)>;
-        if constexpr (kCanBeChunked<Options>)
-          if (options.chunked) {
-            const auto codecs = chunk_codecs(options);
+        if constexpr (kCanBeChunked<std::decay_t<decltype(options)>>)
+          if (options.chunked)
             return chunked_bytes(
-                shape, world, [&](const Shape& chunk) { return payload_bytes(codecs.first, chunk, world); },
-                [&](const Shape& chunk) { return payload_bytes(codecs.second, chunk, 1); });
-          }
-        if constexpr (std::is_same_v<Options, NoneOptions>)
-          return shape.count() * sizeof(float);
-        else
-          return payload_bytes(options, shape, world);
+                shape, world,
+                [&](const Shape& chunk) { return payload_bytes(to_owner(options), chunk, world); },
+                [&](const Shape& chunk) { return payload_bytes(from_owner(options), chunk, 1); });
+        return payload_bytes(options, shape, world);
       },
       codec);
 }
 
 namespace {
 
-// Whether a tensor is worth its codec.
 bool worthwhile(const CodecOptions& codec, const Shape& shape, int world, const Routing& routing) {
   if (shape.dims.size() < 2) return false;
-  if (routing.paper) return true;
+  if (routing.published) return true;
   if (shape.count() < routing.min_count) return false;
-  // Whatever it keeps: a tensor whose momentum is DGC's at one level must be DGC's at all.
-  if (std::holds_alternative<DgcOptions>(codec)) return true;
+  const CodecTraits traits = traits_of(codec);
+  if (traits.above_rank &&
+      !(*traits.above_rank < static_cast<double>(std::min(shape.rows(), shape.columns()))))
+    return false;
   const auto dense = static_cast<double>(shape.count() * sizeof(float));
   const auto sent = static_cast<double>(payload_bytes(codec, shape, world));
-  if (std::holds_alternative<PowerSgdOptions>(codec)) return dense > routing.min_rate * sent;
-  // What a threshold sends depends on the gradient; a message that grows past half of it falls back to dense
-  // by itself.
-  if (std::holds_alternative<ThresholdOptions>(codec)) return true;
-  if (const auto* atomo = std::get_if<AtomoOptions>(&codec))
-    return atomo->budget < static_cast<double>(std::min(shape.rows(), shape.columns()));
-  if (const auto* qsgd = std::get_if<QsgdOptions>(&codec)) return qsgd->coding == "elias" || sent < dense;
-  return sent < dense;
+  switch (traits.worth) {
+    case Worth::kAlways:
+      return true;
+    case Worth::kIfMuchShorter:
+      return dense > routing.min_rate * sent;
+    case Worth::kIfShorter:
+      return sent < dense;
+  }
+  return false;
 }
 
 }  // namespace
@@ -121,20 +202,15 @@ std::unique_ptr<Compressor> make_compressor(const CodecOptions& codec, const Sha
                                             const Routing& routing) {
   return std::visit(
       [&](const auto& options) -> std::unique_ptr<Compressor> {
-        using Options = std::decay_t<decltype(options)>;
         if (!worthwhile(codec, shape, world, routing)) return nullptr;
-        if constexpr (kCanBeChunked<Options>)
-          if (options.chunked) {
-            make(options, shape);  // Refuses what cannot be chunked.
-            const auto codecs = chunk_codecs(options);
+        check_ranks(options.kName, traits_of_options(options).ranks, world);
+        auto compressor = make(options, shape);  // Refuses what cannot be chunked, too.
+        if constexpr (kCanBeChunked<std::decay_t<decltype(options)>>)
+          if (options.chunked)
             return make_chunked(
-                shape, world, [&](const Shape& chunk) { return make(codecs.first, chunk); },
-                [&](const Shape& chunk) { return make(codecs.second, chunk); });
-          }
-        if constexpr (std::is_same_v<Options, NoneOptions>)
-          return nullptr;
-        else
-          return make(options, shape);
+                shape, world, [&](const Shape& chunk) { return make(to_owner(options), chunk); },
+                [&](const Shape& chunk) { return make(from_owner(options), chunk); });
+        return compressor;
       },
       codec);
 }

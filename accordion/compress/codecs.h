@@ -1,44 +1,23 @@
-// Every codec by name. A setting is written `name:option=value,option=value`, or just `name`.
+// What can be asked of any codec, whichever it is. A setting is written `name:option=value,option=value`, or
+// just `name`.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "accordion/base/options.h"
-#include "accordion/compress/atomo.h"
-#include "accordion/compress/bf16.h"
+#include "accordion/compress/codec_list.h"
 #include "accordion/compress/compressor.h"
-#include "accordion/compress/dgc.h"
-#include "accordion/compress/fp16.h"
-#include "accordion/compress/mstopk.h"
-#include "accordion/compress/powersgd.h"
-#include "accordion/compress/qsgd.h"
-#include "accordion/compress/randomk.h"
-#include "accordion/compress/sign_scaled.h"
-#include "accordion/compress/sign_vote.h"
-#include "accordion/compress/terngrad.h"
-#include "accordion/compress/threshold.h"
-#include "accordion/compress/topk.h"
+#include "accordion/compress/traits.h"
 
 namespace accordion {
 
-// The dense gradient in single precision. Has no compressor: the exchange adds it up with all else that is
-// dense.
-struct NoneOptions {
-  static constexpr std::string_view kName = "none";
-  void fields(auto&&) {}
-};
-
-// The order is part of the wire format: a frame names its codec by its place here.
-using CodecOptions = std::variant<NoneOptions, Fp16Options, Bf16Options, TopKOptions, MsTopKOptions,
-                                  RandomKOptions, DgcOptions, SignVoteOptions, SignScaledOptions, QsgdOptions,
-                                  TernGradOptions, PowerSgdOptions, AtomoOptions, ThresholdOptions>;
-
 std::vector<std::string> codec_names();
+std::string_view codec_name(const CodecOptions& codec);
 
 // Throws UsageError for an unknown codec or option and for a value out of range.
 CodecOptions parse_codec(std::string_view setting);
@@ -46,11 +25,21 @@ CodecOptions parse_codec(std::string_view setting);
 // The setting that parse_codec reads back, with every option spelt out.
 std::string codec_text(const CodecOptions& codec);
 
+// What a frame calls the codec.
+std::uint8_t frame_id(const CodecOptions& codec);
+
+CodecTraits traits_of(const CodecOptions& codec);
+
+// The value of the option that says how much is sent, and the same codec with another. Only for codecs that
+// have a dial.
+double dial_value(const CodecOptions& codec);
+CodecOptions with_dial(CodecOptions codec, double value);
+
 // Which tensors are not worth compressing.
 struct Routing {
   std::size_t min_count = 1024;  // Smaller ones go dense.
-  double min_rate = 2;           // So does what PowerSGD would shrink less than this.
-  bool paper = false;            // As published: everything of two dimensions or more is compressed.
+  double min_rate = 2;     // So does what a codec would have to shrink much, and shrinks less than this.
+  bool published = false;  // As published: everything of two dimensions or more is compressed.
 };
 
 // As Accordion's published code has it, where that differs.
@@ -60,10 +49,13 @@ CodecOptions as_published(CodecOptions codec);
 // forth between.
 void check_levels(std::span<const CodecOptions> levels);
 
+// Throws UsageError for settings that so many ranks cannot have.
+void check_ranks(std::span<const CodecOptions> levels, int world);
+
 // What one rank sends for a tensor in a step, in bytes without headers; a bound where the length varies.
 std::size_t payload_bytes(const CodecOptions& codec, const Shape& shape, int world);
 
-// Null where the tensor goes dense.
+// Null where the tensor goes dense. Throws as check_ranks() does.
 std::unique_ptr<Compressor> make_compressor(const CodecOptions& codec, const Shape& shape, int world,
                                             const Routing& routing);
 

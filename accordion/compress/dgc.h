@@ -6,11 +6,13 @@
 
 #include "accordion/base/options.h"
 #include "accordion/compress/compressor.h"
+#include "accordion/compress/traits.h"
 
 namespace accordion {
 
 struct DgcOptions {
   static constexpr std::string_view kName = "dgc";
+  static constexpr std::uint8_t kFrameId = 6;
   double keep = 0.001;
   double momentum = 0.9;
   double sample = 0.01;
@@ -30,6 +32,13 @@ struct DgcOptions {
     field("clip", clip,
           "Limit of the norm of the whole model's gradient, over the square root of the ranks; 0 for none.",
           at_least(0));
+  }
+  // Always worth it, whatever it keeps: a tensor whose momentum is DGC's at one level must be so at all.
+  CodecTraits traits() const {
+    return {.momentum = OwnMomentum{momentum, nesterov},
+            .model_clip = clip,
+            .worth = Worth::kAlways,
+            .dial = Dial{"keep", 0.256, 0.001}};
   }
 };
 

@@ -12,6 +12,7 @@ namespace accordion {
 
 struct Fp16Options {
   static constexpr std::string_view kName = "fp16";
+  static constexpr std::uint8_t kFrameId = 1;
   bool feedback = false;
   void fields(auto&& field) { field("feedback", feedback, "Keep what rounding drops and send it later."); }
 };

@@ -6,17 +6,20 @@
 
 #include "accordion/base/options.h"
 #include "accordion/compress/compressor.h"
+#include "accordion/compress/traits.h"
 
 namespace accordion {
 
 struct MsTopKOptions {
   static constexpr std::string_view kName = "mstopk";
+  static constexpr std::uint8_t kFrameId = 4;
   double keep = 0.01;
   int samples = 25;
   void fields(auto&& field) {
     field("keep", keep, "Fraction of entries sent.", above(0).up_to(1));
     field("samples", samples, "Thresholds tried.", at_least(1).up_to(1000));
   }
+  CodecTraits traits() const { return {.dial = Dial{"keep", 0.256, 0.001}}; }
 };
 
 std::unique_ptr<Compressor> make(const MsTopKOptions& options, const Shape& shape);

@@ -55,12 +55,8 @@ class Qsgd final : public Compressor {
 
   int rounds() const override { return shared_ ? 2 : 1; }
 
-  Round round(int i, const Context& context) const override {
+  Round round(int i, const Context&) const override {
     if (!shared_) return {Pattern::kGather, Element::kByte, max_bytes_, !elias_, min_bytes()};
-    if (std::int64_t{context.world} * steps_of(bits_) > 32767)
-      throw UsageError("qsgd: share-scale=true with bits=" + std::to_string(bits_) + " on " +
-                       std::to_string(context.world) + " ranks, expected at most " +
-                       std::to_string(32767 / steps_of(bits_)) + " ranks, whose sum fits 16 bits");
     if (i == 0) return {Pattern::kMax, Element::kFloat, 4 * scales_.size()};
     return {Pattern::kSum, Element::kInt16, 2 * n_};
   }

@@ -8,11 +8,13 @@
 
 #include "accordion/base/options.h"
 #include "accordion/compress/compressor.h"
+#include "accordion/compress/traits.h"
 
 namespace accordion {
 
 struct QsgdOptions {
   static constexpr std::string_view kName = "qsgd";
+  static constexpr std::uint8_t kFrameId = 9;
   std::string bits = "4";
   int block = 512;
   std::string norm = "max", coding = "fixed";
@@ -27,6 +29,14 @@ struct QsgdOptions {
           one_of({"fixed", "elias"}));
     field("share-scale", share_scale, "Agree on scales first, and add integers instead of gathering.");
     field("chunked", chunked, "Average in chunks, one a rank: flat in the number of ranks.");
+  }
+  // How long Elias codes get depends on the gradient.
+  CodecTraits traits() const {
+    const int steps = (1 << (std::stoi(bits) - 1)) - 1;
+    return {.worth = coding == "elias" ? Worth::kAlways : Worth::kIfShorter,
+            .dial = Dial{"bits", 8, 2},
+            .ranks = share_scale ? RankLimit{32767 / steps, "share-scale", "their sum must fit 16 bits"}
+                                 : RankLimit{}};
   }
 };
 

@@ -6,11 +6,13 @@
 
 #include "accordion/base/options.h"
 #include "accordion/compress/compressor.h"
+#include "accordion/compress/traits.h"
 
 namespace accordion {
 
 struct RandomKOptions {
   static constexpr std::string_view kName = "randomk";
+  static constexpr std::uint8_t kFrameId = 5;
   double keep = 0.01;
   bool block = false;
   bool feedback = true;
@@ -20,6 +22,7 @@ struct RandomKOptions {
     field("feedback", feedback,
           "Keep what is not sent for later; else scale what is sent so that the mean is unbiased.");
   }
+  CodecTraits traits() const { return {.dial = Dial{"keep", 0.256, 0.001}}; }
 };
 
 std::unique_ptr<Compressor> make(const RandomKOptions& options, const Shape& shape);

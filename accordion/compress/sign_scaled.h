@@ -12,6 +12,7 @@ namespace accordion {
 
 struct SignScaledOptions {
   static constexpr std::string_view kName = "sign-scaled";
+  static constexpr std::uint8_t kFrameId = 8;
   bool chunked = false;
   void fields(auto&& field) {
     field("chunked", chunked, "Average in chunks, one a rank: flat in the number of ranks.");

@@ -21,7 +21,6 @@ namespace accordion {
 namespace {
 
 constexpr std::uint8_t kAbstains = 1;
-constexpr int kMostVotes = 127;
 
 class SignVote final : public Compressor {
  public:
@@ -32,11 +31,8 @@ class SignVote final : public Compressor {
   bool wants_feedback() const override { return false; }
 
   Round round(int i, const Context& context) const override {
-    if (!count_) return {Pattern::kGather, Element::kByte, bytes()};
-    if (context.world > kMostVotes)
-      throw UsageError("sign-vote: count=true with " + std::to_string(context.world) +
-                       " ranks, expected at most " + std::to_string(kMostVotes) + ": a byte holds no more");
-    return {Pattern::kSum, Element::kInt8, bytes()};
+    if (count_) return {Pattern::kSum, Element::kInt8, bytes()};
+    return {Pattern::kGather, Element::kByte, bytes()};
   }
 
   Encoded encode(int i, const Context& context, const Feedback& feedback, std::span<std::byte> out) override {

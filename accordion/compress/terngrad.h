@@ -7,17 +7,23 @@
 
 #include "accordion/base/options.h"
 #include "accordion/compress/compressor.h"
+#include "accordion/compress/traits.h"
 
 namespace accordion {
 
 struct TernGradOptions {
   static constexpr std::string_view kName = "terngrad";
+  static constexpr std::uint8_t kFrameId = 10;
   double clip = 2.5;
   bool share_scale = false, chunked = false;
   void fields(auto&& field) {
     field("clip", clip, "Standard deviations beyond which entries are cut off; 0 for none.", at_least(0));
     field("share-scale", share_scale, "Agree on one scale first, and add integers instead of gathering.");
     field("chunked", chunked, "Average in chunks, one a rank: flat in the number of ranks.");
+  }
+  CodecTraits traits() const {
+    if (!share_scale) return {};
+    return {.ranks = {32767, "share-scale", "their sum must fit 16 bits"}};
   }
 };
 

@@ -7,13 +7,11 @@
 #include "accordion/base/error.h"
 #include "accordion/compress/k_largest.h"
 #include "accordion/compress/lapack.h"
+#include "accordion/compress/local_group.h"
 #include "accordion/kernels/dense.h"
 
 namespace accordion {
 namespace {
-
-// Enough for PowerSGD's factors to settle (L-GreCo's number).
-constexpr int kPowerSteps = 5;
 
 double squared_distance(std::span<const float> a, std::span<const float> b) {
   double sum = 0;
@@ -31,17 +29,11 @@ double run_codec(Compressor& codec, std::span<const float> gradient, int steps) 
     residual.resize(gradient.size());
     next.resize(gradient.size());
   }
-  std::vector<std::byte> room;
   for (int step = 0; step < steps; ++step) {
-    const Context context{.step = static_cast<std::uint64_t>(step)};
-    for (int i = 0; i < codec.rounds(); ++i) {
-      room.resize(codec.round(i, context).max_bytes);
-      const Encoded encoded = codec.encode(i, context, {gradient, residual, next}, room);
-      if (!encoded.finite) return std::nan("");
-      const Message message{std::span<const std::byte>(room).first(encoded.bytes), encoded.count,
-                            encoded.flags};
-      codec.decode(i, context, {&message, 1}, mean);
-    }
+    const LocalRank alone{
+        codec, {.step = static_cast<std::uint64_t>(step)}, {gradient, residual, next}, mean};
+    for (const LocalRound& round : run_step({&alone, 1}))
+      if (!round.finite()) return std::nan("");
     codec.commit(true);
   }
   return squared_distance(gradient, mean);
@@ -91,18 +83,18 @@ class Trials {
       : gradient_(gradient), shape_(shape), method_(method) {}
 
   double error(const CodecOptions& level) {
-    if (const auto* topk = std::get_if<TopKOptions>(&level)) {
+    const CodecTraits traits = traits_of(level);
+    if (traits.keeps_largest) {
       if (by_entry_.empty()) by_entry_ = entry_tails(gradient_);
-      return by_entry_[Kept{topk->keep}.count(gradient_.size())];
+      return by_entry_[Kept{*traits.keeps_largest}.count(gradient_.size())];
     }
-    const auto* low_rank = std::get_if<PowerSgdOptions>(&level);
-    if (low_rank && method_ == LowRankError::kSingularValues) {
+    if (traits.approx_rank && method_ == LowRankError::kSingularValues) {
       if (by_rank_.empty()) by_rank_ = spectral_tails(gradient_, shape_);
       if (by_rank_.empty()) return std::nan("");
-      return by_rank_[std::min(by_rank_.size() - 1, static_cast<std::size_t>(low_rank->approx_rank))];
+      return by_rank_[std::min(by_rank_.size() - 1, static_cast<std::size_t>(*traits.approx_rank))];
     }
     const auto codec = make_compressor(level, shape_, 1, {.min_count = 0, .min_rate = 0});
-    return codec ? run_codec(*codec, gradient_, low_rank ? kPowerSteps : 1) : 0;
+    return codec ? run_codec(*codec, gradient_, traits.trial_steps) : 0;
   }
 
  private:

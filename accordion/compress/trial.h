@@ -14,7 +14,7 @@ struct Trial {
   double bytes = 0;  // What one rank sends in a step.
 };
 
-// How PowerSGD's error is found: by a few of its own steps, for a handful of low ranks; or from all singular
+// How a low-rank codec's error is found: by a few of its own steps, for a handful of low ranks; or from all singular
 // values at once, where ranks are many or high.
 enum class LowRankError { kPowerSteps, kSingularValues };
 

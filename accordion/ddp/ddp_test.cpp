@@ -155,7 +155,7 @@ TEST(Ddp, ExchangesCompressedGradients) {
                                  .control = {.controller = "schedule",
                                              .levels = "topk:keep=0.1;powersgd:approx-rank=2",
                                              .plan = "0@0-1,1"},
-                                 .routing = {.paper = true}});
+                                 .routing = {.published = true}});
     EpochStats stats;
     torch::optim::SGD optimizer(net->parameters(), 0.1);
     for (int step = 0; step < 6; ++step) {

@@ -30,7 +30,7 @@ EngineOptions require_same(Group& group, const std::vector<TensorInfo>& tensors,
            << "\nclip_norm = " << options.communication.clip_norm
            << "\non_non_finite = " << static_cast<int>(options.communication.on_non_finite)
            << "\nmin_count = " << options.routing.min_count << "\nmin_rate = " << options.routing.min_rate
-           << "\npaper = " << options.routing.paper << '\n';
+           << "\npublished = " << options.routing.published << '\n';
   const Json control = to_json(options.control);
   for (const auto& [key, value] : control.items()) settings << key << " = " << value.dump() << '\n';
   const Claim claims[] = {{"tensors", names.str()}, {"settings", settings.str()}};
@@ -58,12 +58,12 @@ ExchangeOptions exchange_options(const EngineOptions& options, const std::vector
   return exchange;
 }
 
-// Deep gradient compression limits the norm of the whole model's gradient, which no codec sees.
+// A codec may limit the norm of the whole model's gradient, which it does not see itself.
 CommunicationOptions with_clipping(CommunicationOptions communication,
                                    const std::vector<CodecOptions>& levels, int ranks) {
   for (const CodecOptions& level : levels)
-    if (const auto* dgc = std::get_if<DgcOptions>(&level); dgc && dgc->clip > 0) {
-      const double limit = dgc->clip / std::sqrt(ranks);
+    if (const double clip = traits_of(level).model_clip; clip > 0) {
+      const double limit = clip / std::sqrt(ranks);
       communication.clip_norm =
           communication.clip_norm > 0 ? std::min(communication.clip_norm, limit) : limit;
     }

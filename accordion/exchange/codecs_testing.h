@@ -16,7 +16,7 @@ namespace accordion::testing_codecs {
 using Floats = std::vector<float>;
 
 // Everything with two dimensions is compressed, however small: the point is the codecs.
-inline const Routing kCompressAll{.paper = true};
+inline const Routing kCompressAll{.published = true};
 
 // Heavy-tailed, as gradients are.
 inline Floats noise(std::size_t n, unsigned seed, float scale = 1) {

@@ -13,7 +13,7 @@ namespace accordion {
 
 ExchangeOptions as_published(ExchangeOptions options) {
   if (!options.published) return options;
-  options.routing.paper = true;
+  options.routing.published = true;
   for (CodecOptions& level : options.levels) level = as_published(level);
   return options;
 }

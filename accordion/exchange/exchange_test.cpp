@@ -86,7 +86,7 @@ TEST(Exchange, WeighsRanksByTheirSamplesWhateverTheCodec) {
   const std::vector<Slice> slices = {{0, 0, 1200}, {1, 1200, 9}};
   for (const char* codec : {"none", "topk:keep=1", "randomk:keep=1", "fp16", "threshold:lambda=1e-30"})
     run_loopback(3, [&](Communicator& comm) {
-      Exchange exchange(comm, tensors, {.levels = {parse_codec(codec)}, .routing = {.paper = true}});
+      Exchange exchange(comm, tensors, {.levels = {parse_codec(codec)}, .routing = {.published = true}});
       const double samples[] = {5, 2, 0}, total = 7;
       exchange.set_weight(samples[comm.rank()] * 3 / total);
       auto bucket = noise(1209, static_cast<unsigned>(comm.rank()));

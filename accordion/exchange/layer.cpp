@@ -14,7 +14,7 @@ void Layer::set_level(int level, const CodecOptions& codec, int rank, int world,
     if (!published_) compressor_->save_state(StateWriter(state));
   }
   level_ = level;
-  codec_ = static_cast<std::uint8_t>(codec.index());
+  codec_ = frame_id(codec);
   compressor_ = make_compressor(codec, info_.shape, world, routing);
   if (published_ && !keeps_residual()) residual_ = {};
   if (compressor_) compressor_->load_state(StateReader(state, StateReader::Missing::kKeep));

@@ -20,9 +20,11 @@ void check_train_options(const TrainOptions& options) {
         "train: norms=aggregated beside non-finite=skip, expected norms=local: the mean of a step that is "
         "skipped must not be watched");
   const std::vector<CodecOptions> levels = control_levels("train", options.control, kAnyModel);
-  if (std::holds_alternative<DgcOptions>(levels[0]) && options.optimizer != "sgd")
-    throw UsageError("train: codec=dgc with optimizer=" + options.optimizer +
-                     ", expected sgd: dgc applies SGD's momentum before it compresses");
+  if (traits_of(levels[0]).momentum && options.optimizer != "sgd") {
+    const std::string codec(codec_name(levels[0]));
+    throw UsageError("train: codec=" + codec + " with optimizer=" + options.optimizer +
+                     ", expected sgd: " + codec + " applies SGD's momentum before it compresses");
+  }
   if (options.schedule == "step" && options.milestones.empty())
     throw UsageError("train: schedule=step without milestones, expected the epochs at which the rate falls");
   if (options.schedule != "step" && !options.milestones.empty())
@@ -38,7 +40,8 @@ void check_train_options(const TrainOptions& options) {
                      ", expected at most lr=" + number_text(options.lr));
 }
 
-void check_batches(const TrainOptions& options, int workers) {
+void check_workers(const TrainOptions& options, int workers) {
+  check_ranks(control_levels("train", options.control, kAnyModel), workers);
   const std::int64_t unit = static_cast<std::int64_t>(options.batch) * workers;
   const auto check = [&](const char* name, std::int64_t batch) {
     if (batch % unit != 0)
@@ -51,17 +54,12 @@ void check_batches(const TrainOptions& options, int workers) {
 }
 
 std::vector<std::string> train_warnings(const TrainOptions& options) {
-  std::vector<std::string> warnings;
-  // A tenth of a percent of SGD's usual 0.1 is what signSGD's authors use; this leaves room to explore.
-  constexpr double kLargeStep = 0.01;
-  const auto votes = [](const CodecOptions& level) { return std::holds_alternative<SignVoteOptions>(level); };
-  const std::vector<CodecOptions> levels = control_levels("train", options.control, kAnyModel);
-  if (std::any_of(levels.begin(), levels.end(), votes) && options.optimizer == "sgd" &&
-      options.lr > kLargeStep)
-    warnings.push_back(
-        "with codec=sign-vote every weight moves by the learning rate itself in each step, and lr=" +
-        number_text(options.lr) + " is far for that; 0.0001 to 0.005 is usual");
-  return warnings;
+  if (options.optimizer != "sgd") return {};
+  for (const CodecOptions& level : control_levels("train", options.control, kAnyModel))
+    if (const RateLimit rate = traits_of(level).rate; options.lr > rate.most)
+      return {"with codec=" + std::string(codec_name(level)) + " " + std::string(rate.reason) + ", and lr=" +
+              number_text(options.lr) + " is far for that; " + std::string(rate.usual) + " is usual"};
+  return {};
 }
 
 double learning_rate(const TrainOptions& options, double epoch) {

@@ -92,7 +92,7 @@ struct TrainOptions {
 void check_train_options(const TrainOptions& options);
 
 // The same for what depends on the number of workers.
-void check_batches(const TrainOptions& options, int workers);
+void check_workers(const TrainOptions& options, int workers);
 
 // What is likely a mistake and yet allowed, in whole sentences.
 std::vector<std::string> train_warnings(const TrainOptions& options);

@@ -111,7 +111,7 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
       !options.replay.empty() && std::filesystem::equivalent(options.replay, setup.out, none))
     throw UsageError("train: out=" + setup.out.string() +
                      " is the run to be replayed, expected another folder");
-  check_batches(options, setup.meeting.size);
+  check_workers(options, setup.meeting.size);
   torch::set_num_threads(setup.threads);
   const Dataset data = load_data(options, setup.data_dir, setup.data_root);
   check_data(options, facts_of(data), setup.meeting.size);

@@ -68,17 +68,18 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
   }
 }
 
-// Deep gradient compression has applied momentum to what it sends; the optimizer keeps its own for the rest.
+// A codec may have applied momentum to what it sends; the optimizer keeps its own for the rest.
 void Trainer::prepare_optimizer() {
-  const auto* dgc = std::get_if<DgcOptions>(&engine_.levels()[0]);  // In all levels or in none.
+  const auto momentum = traits_of(engine_.levels()[0]).momentum;  // In all levels or in none.
   std::vector<torch::Tensor> tensors;
   std::unordered_set<const c10::TensorImpl*> has_momentum;
-  for (std::size_t i = 0; dgc && i < ddp_.parameters().size(); ++i)
+  for (std::size_t i = 0; momentum && i < ddp_.parameters().size(); ++i)
     if (engine_.compresses(i)) {
       tensors.push_back(ddp_.parameters()[i]);
       has_momentum.insert(tensors.back().unsafeGetTensorImpl());
     }
-  if (dgc) decay_.emplace(std::move(tensors), options_.weight_decay, dgc->momentum, dgc->nesterov);
+  if (momentum)
+    decay_.emplace(std::move(tensors), options_.weight_decay, momentum->factor, momentum->nesterov);
   optimizer_ = make_optimizer(options_, ddp_.module(), has_momentum);
 }
 

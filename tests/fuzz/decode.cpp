@@ -1,9 +1,11 @@
 #include "fuzz/decode.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "accordion/base/error.h"
+#include "accordion/compress/local_group.h"
 #include "accordion/exchange/frame.h"
 
 namespace accordion {
@@ -60,11 +62,12 @@ struct Received {
 };
 
 void receive(Input& input, const CodecOptions& codec, std::size_t elements, const Round& round,
-             const Encoded& real, std::span<const std::byte> payload, Received& received) {
+             const Message& real, Received& received) {
   const std::uint8_t change = input.byte();
-  const std::size_t length = change & kAnyLength ? input.number(2) % (round.max_bytes + 64) : real.bytes;
+  const std::size_t length =
+      change & kAnyLength ? input.number(2) % (round.max_bytes + 64) : real.payload.size();
   std::vector<std::byte> bytes(length);
-  std::copy_n(payload.begin(), std::min(length, payload.size()), bytes.begin());
+  std::copy_n(real.payload.begin(), std::min(length, real.payload.size()), bytes.begin());
   if (change & kFlip) flip_some(input, bytes);
   if (change & kReplace)
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(input.byte());
@@ -77,7 +80,7 @@ void receive(Input& input, const CodecOptions& codec, std::size_t elements, cons
     received.message = {received.bytes, count, flags};
     return;
   }
-  const auto id = static_cast<std::uint8_t>(codec.index());
+  const std::uint8_t id = frame_id(codec);
   received.bytes.resize(frame_bytes(length));
   std::copy(bytes.begin(), bytes.end(), received.bytes.begin() + kFrameHeader);
   write_frame(received.bytes, id, elements, {length, count, flags});
@@ -90,49 +93,64 @@ void receive(Input& input, const CodecOptions& codec, std::size_t elements, cons
   received.message = read_frame(unread, id, elements, round.max_bytes, "fuzz");
 }
 
-void run_round(Input& input, const CodecOptions& codec, Compressor& compressor, int i, Context context,
-               const Feedback& feedback, std::span<float> mean) {
-  const Round round = compressor.round(i, context);
-  const bool scatters = round.pattern == Pattern::kScatter;
-  const bool combined = round.pattern == Pattern::kSum || round.pattern == Pattern::kMax;
-  std::vector<std::byte> out(round.max_bytes), payload;
-  Encoded real;
-  for (context.piece = 0; context.piece < (scatters ? context.world : 1); ++context.piece) {
-    const Encoded encoded = compressor.encode(i, context, feedback, out);
-    // This rank's message stands for that of every other: they are as long.
-    if (scatters && context.piece != context.rank) continue;
-    real = encoded;
-    payload.assign(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(encoded.bytes));
-  }
-  context.piece = 0;
-  std::vector<Received> received(combined ? 1 : static_cast<std::size_t>(context.world));
+// The honest ranks decode what was sent, the last one what the input made of it.
+void run_round(Input& input, const CodecOptions& codec, int i, std::span<const LocalRank> ranks,
+               const LocalRank& last) {
+  const LocalRound round = encode_round(i, ranks);
+  for (const LocalRank& rank : ranks)
+    if (&rank.codec != &last.codec)
+      rank.codec.decode(i, rank.context, round.received(rank.context.rank), rank.mean);
+  Round what = round.what;
+  Context mine = last.context;
+  mine.piece = mine.rank;
+  if (what.pattern == Pattern::kScatter) what = last.codec.round(i, mine);
+  const std::vector<Message> sent = round.received(last.context.rank);
+  std::vector<Received> received(sent.size());
   std::vector<Message> messages;
-  for (Received& one : received) {
-    receive(input, codec, mean.size(), round, real, payload, one);
-    messages.push_back(one.message);
+  for (std::size_t k = 0; k < sent.size(); ++k) {
+    receive(input, codec, last.mean.size(), what, sent[k], received[k]);
+    messages.push_back(received[k].message);
   }
-  compressor.decode(i, context, messages, mean);
+  last.codec.decode(i, last.context, messages, last.mean);
 }
+
+// One rank's side of a layer, between steps.
+struct Replica {
+  std::unique_ptr<Compressor> codec;
+  std::vector<float> gradient, residual, next, mean;
+};
 
 }  // namespace
 
 bool decode_bytes(const CodecOptions& codec, std::span<const std::uint8_t> bytes) {
   Input input(bytes);
   const Shape& shape = kShapes[input.byte() % kShapes.size()];
-  Context context{.seed = 1, .world = 1 + input.byte() % 4};
-  context.rank = input.byte() % context.world;
-  const auto compressor = make_compressor(codec, shape, context.world, {.paper = true});
-
-  std::vector<float> gradient(shape.count()), mean(shape.count());
-  const std::size_t kept = compressor->wants_feedback() ? shape.count() : 0;
-  std::vector<float> residual(kept), next(kept);
+  const int world = 1 + input.byte() % 4, victim = input.byte() % world;
+  std::vector<Replica> replicas(static_cast<std::size_t>(world));
+  for (Replica& replica : replicas) {
+    replica.codec = make_compressor(codec, shape, world, {.published = true});
+    replica.gradient.resize(shape.count());
+    replica.mean.resize(shape.count());
+    replica.residual.resize(replica.codec->wants_feedback() ? shape.count() : 0);
+    replica.next.resize(replica.residual.size());
+  }
   try {
-    for (context.step = 0; context.step < 2; ++context.step) {
-      RandomStream(RandomKey{context.step}).normal(gradient);
-      for (int i = 0; i < compressor->rounds(); ++i)
-        run_round(input, codec, *compressor, i, context, {gradient, residual, next}, mean);
-      compressor->commit(true);
-      residual.swap(next);
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      std::vector<LocalRank> ranks;
+      for (int rank = 0; rank < world; ++rank) {
+        Replica& replica = replicas[static_cast<std::size_t>(rank)];
+        RandomStream(RandomKey{step + static_cast<std::uint64_t>(2 * rank)}).normal(replica.gradient);
+        ranks.push_back({*replica.codec,
+                         {.seed = 1, .step = step, .rank = rank, .world = world},
+                         {replica.gradient, replica.residual, replica.next},
+                         replica.mean});
+      }
+      for (int i = 0; i < replicas[0].codec->rounds(); ++i)
+        run_round(input, codec, i, ranks, ranks[static_cast<std::size_t>(victim)]);
+      for (Replica& replica : replicas) {
+        replica.codec->commit(true);
+        replica.residual.swap(replica.next);
+      }
     }
     return true;
   } catch (const Error&) {

@@ -38,7 +38,7 @@ void write(const char* path, const std::vector<float>& values) {
 void replay(char** paths) {
   const Json plan = Json::parse(open(paths[0]));
   const int ranks = plan.at("ranks");
-  ExchangeOptions options{.levels = {}, .routing = {.paper = true}, .seed = plan.at("seed")};
+  ExchangeOptions options{.levels = {}, .routing = {.published = true}, .seed = plan.at("seed")};
   for (const std::string setting : plan.at("codecs")) options.levels.push_back(parse_codec(setting));
   std::vector<TensorInfo> tensors;
   std::vector<Slice> slices;
