@@ -65,9 +65,9 @@ setup-fuzz: setup-test
 fuzz: setup-fuzz
 	@cmake --preset fuzz -Wno-dev >/dev/null
 	@cmake --build --preset fuzz
-	@for fuzzer in $$(find build-fuzz/tests/fuzz -maxdepth 1 -name 'fuzz_*' -type f -perm -u+x | sort); do \
-	  name=$$(basename $$fuzzer); echo "== $$name"; mkdir -p build-fuzz/corpus/$$name; \
-	  OMP_NUM_THREADS=1 UBSAN_OPTIONS=halt_on_error=1 $$fuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0 \
+	@for codec in $$(build-fuzz/tests/fuzz/fuzz_decode --settings); do \
+	  name=$$(echo $$codec | tr -c 'a-z0-9\n' _); echo "== $$codec"; mkdir -p build-fuzz/corpus/$$name; \
+	  OMP_NUM_THREADS=1 UBSAN_OPTIONS=halt_on_error=1 build-fuzz/tests/fuzz/fuzz_decode --codec=$$codec -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0 \
 	    -artifact_prefix=build-fuzz/$$name- build-fuzz/corpus/$$name || exit 1; \
 	done
 

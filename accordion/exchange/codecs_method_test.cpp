@@ -1,4 +1,5 @@
-// What each method says of one rank, one tensor and one step, on any contents; and how much it sends.
+// What each method says of one rank, one tensor and one step, on any contents; how much it sends; where it loses
+// nothing, and where it is right on average.
 #include "accordion/exchange/drawn_testing.h"
 
 namespace accordion {
@@ -229,6 +230,60 @@ TEST(CodecMethods, WeighWhatTheMethodsSay) {
     const Traffic traffic = run_logged(plan)[0].traffic;
     RC_ASSERT(traffic.payload_bytes == bytes);
   });
+}
+
+// At its lossless setting a codec gives the mean itself.
+TEST(LosslessCodecs, GiveTheMean) {
+  const EveryShape all;
+  for (const auto& [setting, tolerance] : {std::pair{"none", 0.0},
+                                           {"topk:keep=1", 1e-6},
+                                           {"randomk:keep=1", 1e-6},
+                                           {"powersgd:approx-rank=64", 1e-4},
+                                           {"threshold:lambda=1e-30", 1e-6},
+                                           {"atomo:budget=64", 1e-4}})
+    run_loopback(3, [&, setting = setting, tolerance = tolerance](Communicator& comm) {
+      Exchange exact(comm, all.tensors, {}),
+          coded(comm, all.tensors, {.levels = {parse_codec(setting)}, .routing = kCompressAll});
+      auto a = noise(all.size, static_cast<unsigned>(comm.rank())), b = a;
+      exact.mean(a, all.slices);
+      exact.end_step();
+      coded.mean(b, all.slices);
+      coded.end_step();
+      for (std::size_t i = 0; i < a.size(); ++i)
+        ASSERT_NEAR(a[i], b[i], tolerance * (1 + std::abs(a[i]))) << setting << " at " << i;
+    });
+}
+
+// The mean of many draws is the mean of the gradients, within six of its own deviations.
+TEST(UnbiasedCodecs, AreRightOnAverage) {
+  const std::vector<TensorInfo> tensors = {{"w", {{12, 9}}}};
+  const std::vector<Slice> slices = {{0, 0, 108}};
+  for (const char* setting : {"qsgd:bits=2,block=32", "qsgd:bits=4", "qsgd:bits=4,coding=elias,norm=l2",
+                              "qsgd:bits=4,share-scale=true", "qsgd:bits=4,chunked=true", "terngrad:clip=0",
+                              "terngrad:clip=0,chunked=true", "terngrad:clip=0,share-scale=true",
+                              "randomk:keep=0.25,feedback=false", "atomo:budget=2"})
+    run_loopback(2, [&](Communicator& comm) {
+      constexpr int kDraws = 4000;
+      Exchange exchange(comm, tensors,
+                        {.levels = {parse_codec(setting)}, .routing = kCompressAll, .seed = 3});
+      std::vector<double> sum(108), squares(108);
+      for (int draw = 0; draw < kDraws; ++draw) {
+        auto gradient = noise(108, static_cast<unsigned>(comm.rank()));
+        exchange.mean(gradient, slices);
+        exchange.end_step();
+        for (std::size_t i = 0; i < 108; ++i) {
+          sum[i] += gradient[i];
+          squares[i] += static_cast<double>(gradient[i]) * gradient[i];
+        }
+      }
+      const auto g0 = noise(108, 0), g1 = noise(108, 1);
+      for (std::size_t i = 0; i < 108; ++i) {
+        const double mean = sum[i] / kDraws, expected = (g0[i] + g1[i]) / 2;
+        const double deviation = std::sqrt(std::max(0.0, squares[i] / kDraws - mean * mean));
+        EXPECT_NEAR(mean, expected, 6 * deviation / std::sqrt(kDraws) + 1e-3 * std::abs(expected) + 1e-6)
+            << setting << " at " << i;
+      }
+    });
 }
 
 }  // namespace

@@ -98,4 +98,26 @@ inline std::vector<Outcome> run(const Plan& plan) {
   return outcomes;
 }
 
+inline const std::vector<std::vector<std::int64_t>> kShapes = {
+    {0, 4}, {1, 1}, {31, 1}, {1, 32}, {33, 1}, {7, 3}, {5, 2, 3, 3}, {64, 65}, {300, 7}, {7, 300}};
+
+// All shapes in one bucket, so that layers share buffers and collectives.
+struct EveryShape {
+  std::vector<TensorInfo> tensors;
+  std::vector<Slice> slices;
+  std::size_t size = 0;
+
+  EveryShape() {
+    for (const auto& dims : kShapes) {
+      const Shape shape{dims};
+      slices.push_back({static_cast<int>(tensors.size()), size, shape.count()});
+      size += shape.count();
+      tensors.push_back({"tensor" + std::to_string(tensors.size()), shape});
+    }
+    tensors.push_back({"bias", {{17}}});  // Goes dense.
+    slices.push_back({static_cast<int>(tensors.size()) - 1, size, 17});
+    size += 17;
+  }
+};
+
 }  // namespace accordion::testing_codecs

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "accordion/compress/codec_cases_testing.h"
 #include "accordion/exchange/codecs_testing.h"
 
 namespace accordion::testing_codecs {
@@ -36,77 +37,46 @@ void holds(int cases, Property&& property) {
 inline int between(int low, int high) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(low, high + 1));
 }
-inline bool coin() {
-  return between(0, 1) == 1;
-}
+inline const Dice kDice{between};
 
+inline bool coin() {
+  return kDice.coin();
+}
 template <class T>
 T one_of(const std::vector<T>& values) {
-  return values[static_cast<std::size_t>(between(0, static_cast<int>(values.size()) - 1))];
+  return kDice.one_of(values);
 }
-
 inline std::string keep() {
-  return "keep=" + one_of<std::string>({"0.001", "0.02", "0.1", "0.25", "0.34", "0.5", "0.75", "0.99", "1"});
+  return kDice.keep();
 }
 
-inline std::string flag(const char* name) {
-  return coin() ? std::string(",") + name + "=true" : "";
+// Any setting of the codecs that keep this promise and can share a run with each other.
+inline std::string codec_with(Promise promise) {
+  std::vector<const CodecEntry*> fitting;
+  for (const CodecEntry& entry : codec_entries())
+    if (entry.promise == promise && !traits_of(parse_codec(entry.name)).momentum) fitting.push_back(&entry);
+  return drawn(*one_of(fitting), kDice);
 }
 
-// Codecs that owe what they do not send. DGC's momentum is not a gradient, so it has none here.
+// Codecs that owe what they do not send.
 inline std::string feedback_codec() {
-  switch (between(0, 8)) {
-    case 0:
-      return "topk:" + keep();
-    case 1:
-      return "mstopk:" + keep() + ",samples=" + std::to_string(between(1, 30));
-    case 2:
-      return "randomk:" + keep() + flag("block");
-    case 3:
-      return "sign-scaled";
-    case 4:
-      return "sign-scaled:chunked=true";
-    case 5:
-      return "threshold:lambda=" + one_of<std::string>({"1e-42", "0.01", "0.5", "3", "1e20"});
-    case 6:
-      return one_of<std::string>({"fp16", "bf16"}) + ":feedback=true";
-    default:
-      return "powersgd:approx-rank=" + std::to_string(between(1, 9)) + (coin() ? ",warm-start=false" : "");
-  }
+  return codec_with(Promise::kConserves);
 }
 
 inline std::string dgc() {
-  return "dgc:momentum=0," + keep() + ",sample=" + one_of<std::string>({"0.01", "0.3", "1"});
-}
-
-inline std::string unbiased_codec() {
-  switch (between(0, 5)) {
-    case 0:
-      return "terngrad:clip=" + one_of<std::string>({"0", "1", "2.5"}) +
-             one_of<std::string>({"", ",share-scale=true", ",chunked=true"});
-    case 1:
-      return "atomo:budget=" + one_of<std::string>({"0.5", "1", "3.5"});
-    case 2:
-      return "randomk:feedback=false," + keep() + flag("block");
-    default: {
-      const std::string codec = "qsgd:bits=" + one_of<std::string>({"2", "4", "8"}) +
-                                ",block=" + one_of<std::string>({"1", "7", "64", "512", "100000"}) +
-                                one_of<std::string>({"", ",norm=l2"});
-      return codec + one_of<std::string>({"", "", ",coding=elias", ",share-scale=true", ",chunked=true"});
-    }
-  }
+  return drawn(entry_of("dgc"), kDice);
 }
 
 inline std::string any_codec() {
   switch (between(0, 7)) {
     case 0:
-      return "sign-vote" + one_of<std::string>({"", ":count=true", ":chunked=true"});
+      return codec_with(Promise::kNeither);
     case 1:
-      return one_of<std::string>({"none", "fp16", "bf16"});
+      return "none";
     case 2:
     case 3:
     case 4:
-      return unbiased_codec();
+      return codec_with(Promise::kUnbiased);
     default:
       return feedback_codec();
   }
