@@ -4,8 +4,8 @@
 // nine times.
 //
 // message := index: u32[count], value: f32[count]   -- ascending indices, count <= k = ceil(keep * n)
-//          | value: f32[n]                          -- flag kDense: keep = 1; momentum is then kept, not
-//          masked
+//          | value: f32[n]                          -- flag kDense: keep = 1; momentum is then kept,
+//                                                      not masked
 #include "accordion/compress/dgc.h"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 // random place.
 //
 // message := index: u32[k], value: f32[k]   -- gathered; ascending indices
-//          | value: f32[n]                  -- added, if keep * world >= 1 or k = n; divided by world, 0
-//          where not sent
+//          | value: f32[n]                  -- added, if keep * world >= 1 or k = n; divided by world,
+//                                              0 where not sent
 //
 // Thresholds are counted on the candidates only: outside their interval it is known on which side of k a
 // count falls, and the interval's own ends count as thresholds tried.

@@ -1,8 +1,8 @@
 // Scaled sign: the mean magnitude of a times its signs. With error feedback that is a contraction
 // (Karimireddy et al. 2019): what is left, a - scale * sign(a), has |a|^2 - |a|_1^2 / n of a's squared norm.
 //
-// message := scale: f32, sign: bit[n]      -- 1 where a >= 0; little-endian in u32 words, the last filled up
-// with 0
+// message := scale: f32, sign: bit[n]      -- 1 where a >= 0; little-endian in u32 words,
+//                                             the last filled up with 0
 #include "accordion/compress/sign_scaled.h"
 
 #include <cmath>

@@ -2,8 +2,8 @@
 // probability |a| / R, else 0. First a is clipped to `clip` standard deviations: rare large entries would
 // make R, and so the noise, large.
 //
-// message := scale: f32, code: u2[n]      -- 0, 1, 3 for 0, plus, minus; four a byte, the first in the low
-// bits
+// message := scale: f32, code: u2[n]      -- 0, 1, 3 for 0, plus, minus; four a byte,
+//                                            the first in the low bits
 //
 // With share-scale there are two rounds, and all ranks use the largest R:
 //

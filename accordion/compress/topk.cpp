@@ -1,8 +1,8 @@
 // TopK: send the k entries of largest magnitude, k = clamp(floor(keep * n), 1, n); of equal ones, the first.
 //
 // message := index: u32[k], value: f32[k]   -- gathered; ascending indices
-//          | value: f32[n]                  -- added, if keep * world >= 1 or k = n; divided by world, 0
-//          where not sent
+//          | value: f32[n]                  -- added, if keep * world >= 1 or k = n; divided by world,
+//                                              0 where not sent
 #include "accordion/compress/topk.h"
 
 #include "accordion/compress/k_largest.h"

@@ -1,7 +1,10 @@
 // What surrounds a gathered message: a header that says what it is, and padding to 8 bytes.
 //
-// frame  := codec: u8, flags: u8, version: u16, elements: u32, count: u32, payload_bytes: u32, payload,
-// padding
+// frame := codec: u8, flags: u8, version: u16,
+//          elements: u32, count: u32, payload_bytes: u32,
+//          payload, padding
+//
+// The codec is its kFrameId.
 //
 // Little-endian, as every machine that libtorch runs on.
 #pragma once
