@@ -78,12 +78,14 @@ class PowerSgd final : public Compressor {
       p_finite_ = kernels::orthonormalise(p_, size_.rows);
       return;
     }
+    decoded_ = true;
     for (float& value : pending_) value /= static_cast<float>(context.world);
     kernels::expand(size_, p_, pending_, mean);
   }
 
   void commit(bool finite) override {
-    if (finite && warm_start_) q_ = pending_;
+    if (finite && warm_start_ && decoded_) q_ = pending_;
+    decoded_ = false;
   }
 
   void save_state(const StateWriter& state) const override { state.put("q", q_); }
@@ -123,6 +125,7 @@ class PowerSgd final : public Compressor {
   std::vector<float> pending_;  // This step's mean Q,
   std::vector<float> q_;        // and the last one's that counted.
   bool p_finite_ = true;
+  bool decoded_ = false;  // In this step; a layer may be left out of one.
 };
 
 }  // namespace

@@ -224,6 +224,24 @@ TEST(State, IsSettledByALevelChangeAfterLoading) {
     });
 }
 
+// A layer that a step leaves out keeps what its codec knew.
+TEST(State, OutlivesAStepWithoutTheLayer) {
+  for (const char* setting : {"powersgd:approx-rank=2", "dgc:keep=0.05", "sign-scaled:chunked=true"})
+    run_loopback(2, [&](Communicator& comm) {
+      Exchange first(comm, kTensors, with(setting)), second(comm, kTensors, with(setting));
+      auto gradient = noise(kSize, seed_of(0, comm.rank()));
+      first.mean(gradient, kSlices);
+      first.end_step();
+      State before, after;
+      first.save_state(StateWriter(before));
+      second.load_state(StateReader(before));
+      EXPECT_TRUE(second.end_step());
+      second.save_state(StateWriter(after));
+      before["step"] = std::vector<std::int64_t>{2};
+      EXPECT_EQ(before, after) << setting;
+    });
+}
+
 TEST(State, OfAnotherModelIsRefused) {
   run_loopback(1, [](Communicator& comm) {
     const std::vector<TensorInfo> one = {{"a", {{8, 4}}}}, two = {{"a", {{8, 4}}}, {"b", {{8, 4}}}};
