@@ -57,9 +57,10 @@ struct Feedback {
 
 struct Encoded {
   std::size_t bytes = 0;
-  std::uint32_t count = 0;  // Travels with a gathered message; entries of a sparse one.
-  std::uint8_t flags = 0;   // Travels with a gathered message; the codec's own.
-  bool finite = true;       // Whether all of a was. If not, what was encoded does not matter.
+  std::uint32_t count = 0;      // Travels with a gathered message; entries of a sparse one.
+  std::uint8_t flags = 0;       // Travels with a gathered message; the codec's own.
+  bool finite = true;           // Whether all of a was. If not, what was encoded does not matter.
+  std::uint32_t saturated = 0;  // Values beyond the message's range, sent as its largest.
 };
 
 // One rank's part of a gather, or the result of a sum or maximum (then there is one message). Off the wire:

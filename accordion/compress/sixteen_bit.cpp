@@ -21,8 +21,9 @@ class SixteenBit final : public Compressor {
     auto* shares = reinterpret_cast<std::uint16_t*>(out.data());
     const kernels::Narrowed narrowed = format_.narrow(
         feedback.gradient, feedback.residual, static_cast<float>(context.world), {shares, n_}, feedback.next);
-    return {
-        .bytes = 2 * n_, .count = static_cast<std::uint32_t>(narrowed.saturated), .finite = narrowed.finite};
+    return {.bytes = 2 * n_,
+            .finite = narrowed.finite,
+            .saturated = static_cast<std::uint32_t>(narrowed.saturated)};
   }
 
   void decode(int, const Context&, std::span<const Message> messages, std::span<float> mean) override {

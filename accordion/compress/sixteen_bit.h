@@ -17,7 +17,7 @@ struct SixteenBitFormat {
 };
 
 // Each rank sends its share a / world, so that the sum over ranks is the mean and stays in range. Magnitudes
-// beyond the format's largest are sent as that; the message's count says how many there were.
+// beyond the format's largest are sent as that, and counted as saturated.
 std::unique_ptr<Compressor> make_sixteen_bit(const SixteenBitFormat& format, bool feedback,
                                              const Shape& shape);
 

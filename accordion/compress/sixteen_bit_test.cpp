@@ -47,7 +47,8 @@ struct Group {
       EXPECT_EQ(encoded.bytes, 2 * n);
       EXPECT_EQ(encoded.bytes, payload_bytes(Options{}, flat(n), context.world));
       EXPECT_TRUE(encoded.finite);
-      saturated += encoded.count;
+      saturated += encoded.saturated;
+      EXPECT_EQ(encoded.count, 0u) << "no entries of a sparse message";
       residuals[rank] = next;
       parts.push_back(reinterpret_cast<const std::uint16_t*>(sent[rank].data()));
     }

@@ -149,6 +149,7 @@ void Exchange::sum_doubles(std::span<double> values) {
 void Exchange::count(const BucketCounts& counts) {
   tally_ += counts.tally;
   stats_.traffic.entries += counts.entries;
+  stats_.traffic.saturated += counts.saturated;
   stats_.traffic.control_bytes += counts.control_bytes;
   finite_ = finite_ && counts.finite;
 }

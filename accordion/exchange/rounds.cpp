@@ -150,6 +150,7 @@ void BucketRounds::encode_parts(std::span<Part> parts) {
   for (Part& part : parts) {
     counts_.finite = counts_.finite && part.encoded.finite;
     counts_.entries += part.encoded.count;
+    counts_.saturated += part.encoded.saturated;
     if (!framed) continue;
     // What a shorter message left free is closed up.
     if (part.offset != end)

@@ -24,7 +24,7 @@ struct Slice {
 // What a bucket adds to its step.
 struct BucketCounts {
   Tally tally = {};
-  std::uint64_t entries = 0, control_bytes = 0;
+  std::uint64_t entries = 0, saturated = 0, control_bytes = 0;
   bool finite = true;  // As far as this rank sees.
 };
 

@@ -7,10 +7,10 @@ namespace accordion {
 
 struct Traffic {
   std::uint64_t payload_bytes = 0;  // What the rank contributes, without headers and padding.
-  std::uint64_t wire_bytes =
-      0;  // What it sends for that: 2S(N-1)/N for a sum, frames times N-1 for a gather.
+  std::uint64_t wire_bytes = 0;     // Sent for that: 2S(N-1)/N for a sum, frames times N-1 for a gather.
   std::uint64_t paper_floats = 0;   // The count of the published tables.
   std::uint64_t entries = 0;        // In sparse messages.
+  std::uint64_t saturated = 0;      // Values beyond the range of 16 bits, sent as its largest.
   std::uint64_t control_bytes = 0;  // Flags, sizes, hashes: payload of no gradient.
 
   bool operator==(const Traffic&) const = default;

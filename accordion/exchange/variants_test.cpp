@@ -265,6 +265,24 @@ TEST(State, OfAnotherModelIsRefused) {
   });
 }
 
+// What a format of 16 bits cannot hold is counted as that, and not as entries of a sparse message.
+TEST(SixteenBits, CountWhatTheyCannotHold) {
+  for (const auto& [setting, expected] : {std::pair{"fp16", 3u}, {"bf16", 1u}, {"topk", 0u}})
+    run_loopback(1, [&, setting = setting, expected = expected](Communicator& comm) {
+      const std::vector<TensorInfo> tensors = {{"w", {{10, 10}}}};
+      Exchange exchange(comm, tensors, with(setting));
+      Floats gradient(100, 1.0f);
+      gradient[3] = 70000;
+      gradient[50] = -1e9f;
+      gradient[99] = 3.4e38f;
+      exchange.mean(gradient, std::vector<Slice>{{0, 0, 100}});
+      EXPECT_TRUE(exchange.end_step());
+      const Traffic traffic = exchange.take_epoch_stats().traffic;
+      EXPECT_EQ(traffic.saturated, expected) << setting;
+      EXPECT_EQ(traffic.entries, setting == std::string("topk") ? 1u : 0u) << setting;
+    });
+}
+
 // Momentum is either DGC's or the optimizer's, whatever the level keeps.
 TEST(Levels, OfDgcCompressTheSameTensors) {
   const Shape shape{{64, 64}};

@@ -121,6 +121,7 @@ Json to_json(const EpochRecord& record) {
   json["control_bytes"] = record.control_bytes;
   json["paper_floats"] = record.paper_floats;
   json["entries"] = record.entries;
+  json["saturated"] = record.saturated;
   json["input_wait_seconds"] = record.input_wait_seconds;
   json["hidden_share"] = record.hidden_share;
   if (record.hessian_eigenvalue) json["hessian_eigenvalue"] = *record.hessian_eigenvalue;
@@ -169,6 +170,7 @@ void from_json(const Json& json, EpochRecord& record) {
   read_optional(json, "control_bytes", record.control_bytes);
   read_required(json, "paper_floats", record.paper_floats);
   read_optional(json, "entries", record.entries);
+  read_optional(json, "saturated", record.saturated);
   read_optional(json, "hessian_eigenvalue", record.hessian_eigenvalue);
   read_optional(json, "input_wait_seconds", record.input_wait_seconds);
   read_optional(json, "hidden_share", record.hidden_share);

@@ -47,6 +47,7 @@ struct EpochRecord {
   std::uint64_t payload_bytes = 0, wire_bytes = 0, control_bytes = 0;
   std::uint64_t paper_floats = 0;
   std::uint64_t entries = 0;      // Sent in sparse messages.
+  std::uint64_t saturated = 0;    // Beyond the range of 16 bits, and sent as its largest.
   double input_wait_seconds = 0;  // Steps that waited for their batch.
   double hidden_share = 0;        // Of communication, behind backward.
   std::optional<double> hessian_eigenvalue = {};

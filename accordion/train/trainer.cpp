@@ -147,6 +147,7 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   record.control_bytes = traffic.control_bytes;
   record.paper_floats = traffic.paper_floats;
   record.entries = traffic.entries;
+  record.saturated = traffic.saturated;
   record.hidden_share = report.overlap.hidden_share();
   return record;
 }
