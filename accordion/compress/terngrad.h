@@ -25,6 +25,8 @@ struct TernGradOptions {
     if (!share_scale) return {};
     return {.ranks = {32767, "share-scale", "their sum must fit 16 bits"}};
   }
+  // The mean of a chunk is sparse: what clipping would cut off is all there is of it.
+  TernGradOptions from_owner() const { return {.clip = 0}; }
 };
 
 std::unique_ptr<Compressor> make(const TernGradOptions& options, const Shape& shape);

@@ -18,7 +18,7 @@
     {"qsgd:bits=4,chunked=true", "qsgd:bits=2,chunked=true", 0x41e5a1cbc06de5fa, 0x41e5a1cbc06de5fa},
     {"terngrad", "terngrad:clip=0", 0x96e6b2b6fe28bf49, 0x96e6b2b6fe28bf49},
     {"terngrad:share-scale=true", "terngrad:clip=0,share-scale=true", 0x0275bd7dd21222f6, 0x0275bd7dd21222f6},
-    {"terngrad:chunked=true", "terngrad", 0xaba02a76e610cd93, 0xaba02a76e610cd93},
+    {"terngrad:chunked=true", "terngrad", 0xef2e5659a6935d9c, 0xef2e5659a6935d9c},
     {"terngrad:clip=0,chunked=true", "terngrad", 0x7949b720c91381c4, 0x7949b720c91381c4},
     {"powersgd:approx-rank=4", "powersgd:approx-rank=1", 0xc4ac1aa7763b690b, 0x96c219636247f1ba},
     {"powersgd:approx-rank=2", "topk:keep=0.05", 0xae114543b9b5d0d8, 0xe8de060f12f6e618},

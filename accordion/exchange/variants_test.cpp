@@ -265,6 +265,24 @@ TEST(State, OfAnotherModelIsRefused) {
   });
 }
 
+// Every hundredth entry is 1. Clipped once, it arrives as 2.5 deviations of the gradient; the mean that a
+// chunk's owner sends on holds nothing larger.
+TEST(Chunked, TernGradClipsOnce) {
+  const std::vector<TensorInfo> tensors = {{"w", {{100, 100}}}};
+  const std::vector<Slice> slices = {{0, 0, 10000}};
+  run_loopback(2, [&](Communicator& comm) {
+    for (const char* setting : {"terngrad", "terngrad:chunked=true"}) {
+      Exchange exchange(comm, tensors, with(setting));
+      Floats gradient(10000);
+      for (std::size_t i = 0; i < gradient.size(); i += 100) gradient[i] = 1;
+      exchange.mean(gradient, slices);
+      EXPECT_TRUE(exchange.end_step());
+      for (std::size_t i = 0; i < gradient.size(); ++i)
+        ASSERT_NEAR(gradient[i], i % 100 == 0 ? 0.2487f : 0.0f, 0.002f) << setting << " at " << i;
+    }
+  });
+}
+
 // What a format of 16 bits cannot hold is counted as that, and not as entries of a sparse message.
 TEST(SixteenBits, CountWhatTheyCannotHold) {
   for (const auto& [setting, expected] : {std::pair{"fp16", 3u}, {"bf16", 1u}, {"topk", 0u}})
