@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "accordion/base/noise_testing.h"
-#include "accordion/compress/codec_testing.h"
 #include "accordion/compress/codecs.h"
+#include "accordion/compress/local_group.h"
 #include "accordion/kernels/targets_testing.h"
 
 namespace accordion {
@@ -32,6 +32,31 @@ constexpr const char* kSettings[] = {"fp16",
                                      "terngrad",
                                      "atomo:budget=5"};
 
+// A codec on a machine of its own.
+class OnTarget final : public Compressor {
+ public:
+  OnTarget(std::unique_ptr<Compressor> codec, std::int64_t target)
+      : codec_(std::move(codec)), target_(target) {}
+
+  bool wants_feedback() const override { return codec_->wants_feedback(); }
+  int rounds() const override { return codec_->rounds(); }
+  Round round(int i, const Context& context) const override { return codec_->round(i, context); }
+  Encoded encode(int i, const Context& context, const Feedback& feedback, std::span<std::byte> out) override {
+    hwy::SetSupportedTargetsForTest(target_);
+    return codec_->encode(i, context, feedback, out);
+  }
+  void decode(int i, const Context& context, std::span<const Message> messages,
+              std::span<float> mean) override {
+    hwy::SetSupportedTargetsForTest(target_);
+    codec_->decode(i, context, messages, mean);
+  }
+  void commit(bool finite) override { codec_->commit(finite); }
+
+ private:
+  std::unique_ptr<Compressor> codec_;
+  std::int64_t target_;
+};
+
 class OnMixedMachines : public ::testing::TestWithParam<const char*> {
  protected:
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
@@ -41,50 +66,35 @@ TEST_P(OnMixedMachines, RanksAgreeOnEveryBit) {
   const std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
   const int world = std::max(2, static_cast<int>(targets.size()));
   const Shape shape{{37, 53}};
-  const CodecOptions codec = parse_codec(GetParam());
+  using Vector = std::vector<float>;
   struct Rank {
-    std::unique_ptr<Compressor> compressor;
-    Vector residual, next, mean;
+    std::unique_ptr<Compressor> codec;
+    Vector gradient, residual, next, mean;
   };
   std::vector<Rank> ranks(static_cast<std::size_t>(world));
-  const auto run = [&](int rank) -> Rank& {
-    hwy::SetSupportedTargetsForTest(targets[static_cast<std::size_t>(rank) % targets.size()]);
-    return ranks[static_cast<std::size_t>(rank)];
-  };
-  for (Rank& rank : ranks) {
-    rank.compressor = make_compressor(codec, shape, world, {.min_count = 1});
-    ASSERT_NE(rank.compressor, nullptr);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    auto codec = make_compressor(parse_codec(GetParam()), shape, world, {.min_count = 1});
+    ASSERT_NE(codec, nullptr);
+    Rank& rank = ranks[r];
+    rank.codec = std::make_unique<OnTarget>(std::move(codec), targets[r % targets.size()]);
     rank.mean.resize(shape.count());
-    if (rank.compressor->wants_feedback()) rank.residual.resize(shape.count());
+    if (rank.codec->wants_feedback()) rank.residual.resize(shape.count());
     rank.next.resize(rank.residual.size());
   }
   for (std::uint64_t step = 0; step < 3; ++step) {
-    for (int i = 0; i < ranks[0].compressor->rounds(); ++i) {
-      const Round round = ranks[0].compressor->round(i, at(0, world, step));
-      std::vector<Bytes> sent;
-      std::vector<Message> messages;
-      for (int r = 0; r < world; ++r) {
-        Rank& rank = run(r);
-        const Vector gradient =
-            noise(shape.count(), static_cast<unsigned>(100 * step) + static_cast<unsigned>(r));
-        sent.emplace_back(round.max_bytes);
-        const Encoded encoded =
-            rank.compressor->encode(i, at(r, world, step), {gradient, rank.residual, rank.next}, sent.back());
-        ASSERT_TRUE(encoded.finite);
-        sent.back().resize(encoded.bytes);
-        messages.push_back({{}, encoded.count, encoded.flags});
-      }
-      sent = combine(round, std::move(sent));
-      messages.resize(sent.size());
-      for (std::size_t k = 0; k < sent.size(); ++k) messages[k].payload = sent[k];
-      for (int r = 0; r < world; ++r) {
-        Rank& rank = run(r);
-        rank.compressor->decode(i, at(r, world, step), messages, rank.mean);
-      }
+    std::vector<LocalRank> group;
+    for (int r = 0; r < world; ++r) {
+      Rank& rank = ranks[static_cast<std::size_t>(r)];
+      rank.gradient = noise(shape.count(), static_cast<unsigned>(100 * step) + static_cast<unsigned>(r));
+      group.push_back({*rank.codec,
+                       {.step = step, .rank = r, .world = world},
+                       {rank.gradient, rank.residual, rank.next},
+                       rank.mean});
     }
+    for (const LocalRound& round : run_step(group)) ASSERT_TRUE(round.finite());
     for (Rank& rank : ranks) {
       EXPECT_EQ(rank.mean, ranks[0].mean) << "step " << step;
-      rank.compressor->commit(true);
+      rank.codec->commit(true);
       rank.residual.swap(rank.next);
     }
   }
