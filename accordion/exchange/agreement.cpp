@@ -10,6 +10,9 @@
 namespace accordion {
 namespace {
 
+// More than any claim has; memory is not taken on a peer's word alone.
+constexpr std::uint64_t kLongestText = 64 << 20;
+
 // Everyone's text, in rank order.
 std::vector<std::string> gather_texts(Communicator& control, const std::string& mine) {
   const auto ranks = static_cast<std::size_t>(control.size());
@@ -19,6 +22,9 @@ std::vector<std::string> gather_texts(Communicator& control, const std::string& 
   std::vector<std::string> texts(ranks);
   std::vector<std::span<std::byte>> places;
   for (std::size_t r = 0; r < ranks; ++r) {
+    if (lengths[r] > kLongestText)
+      throw Error("rank " + std::to_string(r) + " announces a claim of " + std::to_string(lengths[r]) +
+                  " bytes, expected at most " + std::to_string(kLongestText));
     texts[r].resize(lengths[r]);
     places.push_back(std::as_writable_bytes(std::span(texts[r])));
   }

@@ -33,5 +33,25 @@ TEST(Agreement, NamesTheRankAndTheLineOnEveryRank) {
   });
 }
 
+// Rank 1 speaks the protocol by hand, and means a length that no memory holds.
+TEST(Agreement, DoesNotTrustALengthThatAPeerAnnounces) {
+  run_loopback(2, [](Communicator& group) {
+    if (group.rank() == 1) {
+      std::uint64_t hash = 1, length = std::uint64_t{1} << 60, all[2];
+      group.gather(std::as_bytes(std::span(&hash, 1)), std::as_writable_bytes(std::span(all)));
+      group.gather(std::as_bytes(std::span(&length, 1)), std::as_writable_bytes(std::span(all)));
+      return;
+    }
+    const Claim claims[] = {{"model", "one layer"}};
+    try {
+      require_agreement(group, claims);
+      FAIL() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(),
+                   "rank 1 announces a claim of 1152921504606846976 bytes, expected at most 67108864");
+    }
+  });
+}
+
 }  // namespace
 }  // namespace accordion
