@@ -4,7 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "accordion/comm/communicator.h"
@@ -21,31 +21,19 @@ class C10dCommunicator final : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  void all_to_all(std::span<const std::span<const std::byte>> send,
-                  std::span<const std::span<std::byte>> receive) override;
-  void broadcast(std::span<std::byte> bytes, int root) override;
+  std::unique_ptr<Transfer> start_send(int to, std::span<const std::byte> bytes) override;
+  std::unique_ptr<Transfer> start_receive(int from, std::span<std::byte> bytes) override;
 
   const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const { return group_; }
 
  private:
-  struct Transfer {
-    c10::intrusive_ptr<c10d::Work> work;
-    bool sends;
-    int peer;
-    std::size_t bytes;
-  };
-  void start_receive(int peer, std::span<std::byte> bytes, int tag);
-  void start_send(int peer, std::span<const std::byte> bytes, int tag);
-  void finish(const Transfer& transfer);
-  [[noreturn]] void fail(bool sends, int peer, std::size_t bytes) const;
+  void hang_up() override { group_.reset(); }
+  int tag() const;
 
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
   const int rank_;
   const int size_;
-  std::uint32_t calls_ = 0;
-  // Kept between calls for their memory.
-  std::vector<Transfer> transfers_;
-  std::vector<at::Tensor> view_;
+  std::vector<at::Tensor> view_;  // Kept between calls for its memory.
 };
 
 // Over groups that exist. If both are the same one, they share a communicator.

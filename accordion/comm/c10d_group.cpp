@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "accordion/comm/c10d.h"
 #include "accordion/comm/c10d_compat.h"
 #include "accordion/comm/c10d_error.h"
+#include "accordion/comm/local_store.h"
 #include "accordion/comm/sockets.h"
 
 namespace accordion {
@@ -31,6 +34,9 @@ class Meeting {
 
   // Finds the store and this machine's address on the way there.
   StorePtr enter();
+
+  // Nobody needs the store any more. Collective.
+  void leave_store(Communicator& control);
 
   // Returns when all ranks have entered and agree.
   void await_everyone(c10d::Store& store) const;
@@ -49,6 +55,8 @@ class Meeting {
   }
   void prepare_to_host() const;
   std::string reach_store() const;
+  StorePtr open_store();
+  std::string local_path();
   std::string missing(c10d::Store& store) const;
   void compare_notes(c10d::Store& store) const;
   void check() const;
@@ -64,6 +72,7 @@ class Meeting {
   const Rendezvous& plan_;
   const Deadline deadline_;
   std::string local_address_ = "127.0.0.1";
+  std::optional<LocalStoreHost> local_host_;
 };
 
 void Meeting::check() const {
@@ -103,23 +112,51 @@ std::string Meeting::reach_store() const {
   }
 }
 
+std::string Meeting::local_path() {
+  try {
+    if (!hosts()) return find_local_store(plan_.address, plan_.port, deadline_);
+    local_host_.emplace(plan_.address, plan_.port);
+    return local_host_->path();
+  } catch (const Error& error) {
+    fail(error.what());
+  }
+}
+
+StorePtr Meeting::open_store() {
+  // A client waits here for rank 0 to come: the store's own attempts are a second apart.
+  if (!hosts()) local_address_ = reach_store();
+  if (is_local(plan_.address) && !plan_.store_elsewhere) {
+    auto file = c10::make_intrusive<c10d::FileStore>(local_path(), plan_.size);
+    if (hosts()) local_address_ = reach_store();
+    file->setTimeout(time_left());
+    return file;
+  }
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(plan_.port);
+  options.isServer = hosts();
+  options.numWorkers = static_cast<std::size_t>(plan_.size);
+  options.waitWorkers = false;
+  // The store counts in whole seconds.
+  options.timeout = std::chrono::ceil<std::chrono::seconds>(time_left());
+  compat::avoid_libuv(options);
+  auto tcp = c10::make_intrusive<c10d::TCPStore>(plan_.address, options);
+  if (hosts()) local_address_ = reach_store();
+  return tcp;
+}
+
+// Rank 0 must not take the store away before all have come this far, nor another look at it after that.
+void Meeting::leave_store(Communicator& control) {
+  std::int8_t done = 0;
+  control.sum(std::span(&done, 1));
+  local_host_.reset();
+  control.sum(std::span(&done, 1));
+}
+
 StorePtr Meeting::enter() {
   if (plan_.size == 1) return c10::make_intrusive<c10d::HashStore>();
   if (hosts()) prepare_to_host();
   try {
-    // A client waits here for rank 0 to come: the store's own attempts are a second apart.
-    if (!hosts()) local_address_ = reach_store();
-    c10d::TCPStoreOptions options;
-    options.port = static_cast<std::uint16_t>(plan_.port);
-    options.isServer = hosts();
-    options.numWorkers = static_cast<std::size_t>(plan_.size);
-    options.waitWorkers = false;
-    // The store counts in whole seconds.
-    options.timeout = std::chrono::ceil<std::chrono::seconds>(time_left());
-    compat::avoid_libuv(options);
-    auto tcp = c10::make_intrusive<c10d::TCPStore>(plan_.address, options);
-    if (hosts()) local_address_ = reach_store();
-    auto store = c10::make_intrusive<c10d::PrefixStore>(plan_.prefix, tcp);
+    auto store = c10::make_intrusive<c10d::PrefixStore>(plan_.prefix, open_store());
     // Answered at once by a living store, and the only call with a time limit, which then holds for the later
     // ones.
     store->set("hello", std::vector<std::uint8_t>());
@@ -202,7 +239,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> Meeting::connect(
   try {
     auto options = c10d::ProcessGroupGloo::Options::create(plan_.timeout);
     options->devices.push_back(device);
-    options->threads = 1;  // Only broadcasts use it, one at a time.
+    options->threads = 1;  // Of no use to messages between two ranks.
     const StorePtr own = c10::make_intrusive<c10d::PrefixStore>(name, store);
     auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(own, plan_.rank, plan_.size, options);
     return compat::wrap(own, plan_.rank, plan_.size, gloo);
@@ -214,13 +251,15 @@ c10::intrusive_ptr<c10d::ProcessGroup> Meeting::connect(
 
 // Rank 0 may serve the others from its store as long as they live.
 struct Member {
+  Member(StorePtr store, c10::intrusive_ptr<c10d::ProcessGroup> connections)
+      : store(std::move(store)), communicator(std::move(connections)) {}
   StorePtr store;
   C10dCommunicator communicator;
 };
 
 std::shared_ptr<Communicator> member(const StorePtr& store,
                                      c10::intrusive_ptr<c10d::ProcessGroup> connections) {
-  const auto both = std::make_shared<Member>(store, C10dCommunicator(std::move(connections)));
+  const auto both = std::make_shared<Member>(store, std::move(connections));
   return {both, &both->communicator};
 }
 
@@ -233,9 +272,7 @@ Group c10d_group(const Rendezvous& plan) {
   const auto device = meeting.device();
   auto gradients = member(store, meeting.connect(store, "gradients", device));
   auto control = member(store, meeting.connect(store, "control", device));
-  // Nobody needs the store any more once all have come this far; until then rank 0 must not leave.
-  std::int8_t done = 0;
-  control->sum(std::span(&done, 1));
+  meeting.leave_store(*control);
   return {std::move(gradients), std::move(control)};
 }
 

@@ -180,7 +180,9 @@ void gather_of_equal_lengths_is_contiguous(Communicator& group) {
 }
 
 void broadcast_comes_from_every_root(Communicator& group) {
-  for (std::size_t count : kSizes)
+  std::vector<std::size_t> sizes(std::begin(kSizes), std::end(kSizes));
+  sizes.push_back(500009);  // Bytes, in several segments.
+  for (std::size_t count : sizes)
     for (int root = 0; root < group.size(); ++root) {
       std::vector<std::int8_t> bytes = values<std::int8_t>(group.rank(), count);
       group.broadcast(std::as_writable_bytes(std::span(bytes)), root);

@@ -1,7 +1,9 @@
 #include "accordion/comm/loopback.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -13,47 +15,116 @@
 namespace accordion {
 namespace {
 
-// Where the ranks meet. Messages are copied straight from the sender's memory between two barriers.
+// One end of a message. The bytes are copied straight from one to the other when both are there.
+struct End {
+  std::span<const std::byte> from = {};
+  std::span<std::byte> to = {};
+  bool done = false;
+  std::size_t peers_bytes = 0;  // What the other end takes it for.
+};
+
+// Where the ranks meet. Between each two of them one of the two queues is empty.
 class Room {
  public:
-  explicit Room(int ranks) : ranks_(ranks), sends_(static_cast<std::size_t>(ranks)) {}
+  explicit Room(int ranks)
+      : ranks_(ranks), lanes_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)) {}
 
   int ranks() const { return ranks_; }
 
-  // Returns when all ranks have come; throws if one of them never will.
-  void meet(int rank) {
-    std::unique_lock lock(mutex_);
-    const auto round = round_;
-    if (left_ < 0 && ++arrived_ == ranks_) {
-      arrived_ = 0;
-      ++round_;
-      all_here_.notify_all();
-    } else {
-      all_here_.wait(lock, [&] { return round_ != round || left_ >= 0; });
-    }
-    if (round_ == round)
-      throw Error("rank " + std::to_string(rank) + ": all_to_all: rank " + std::to_string(left_) +
-                  " has left the group");
-  }
-
   void leave(int rank) {
     std::lock_guard lock(mutex_);
-    if (left_ < 0) left_ = rank;
-    all_here_.notify_all();
+    left_.push_back(rank);
+    changed_.notify_all();
   }
 
-  std::span<const std::span<const std::byte>>& sends(int rank) {
-    return sends_[static_cast<std::size_t>(rank)];
+  void send(int from, int to, End& end) {
+    std::lock_guard lock(mutex_);
+    lane(from, to).sending.push_back(&end);
+    match(lane(from, to));
+  }
+
+  void receive(int from, int to, End& end) {
+    std::lock_guard lock(mutex_);
+    lane(from, to).receiving.push_back(&end);
+    match(lane(from, to));
+  }
+
+  // False when the peer left before.
+  bool await(const End& end, int peer) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock,
+                  [&] { return end.done || std::find(left_.begin(), left_.end(), peer) != left_.end(); });
+    return end.done;
+  }
+
+  // So that nobody touches its bytes any more.
+  void forget(int from, int to, End& end) {
+    std::lock_guard lock(mutex_);
+    std::erase(lane(from, to).sending, &end);
+    std::erase(lane(from, to).receiving, &end);
+  }
+
+  int first_left() {
+    std::lock_guard lock(mutex_);
+    return left_.front();
   }
 
  private:
+  struct Lane {
+    std::deque<End*> sending, receiving;
+  };
+
+  Lane& lane(int from, int to) { return lanes_[static_cast<std::size_t>(from * ranks_ + to)]; }
+
+  void match(Lane& lane) {
+    if (lane.sending.empty() || lane.receiving.empty()) return;
+    End &sending = *lane.sending.front(), &receiving = *lane.receiving.front();
+    lane.sending.pop_front();
+    lane.receiving.pop_front();
+    receiving.peers_bytes = sending.from.size();
+    if (sending.from.size() == receiving.to.size())
+      std::memcpy(receiving.to.data(), sending.from.data(), sending.from.size());
+    sending.done = receiving.done = true;
+    changed_.notify_all();
+  }
+
   const int ranks_;
   std::mutex mutex_;
-  std::condition_variable all_here_;
-  int arrived_ = 0;
-  unsigned long round_ = 0;
-  int left_ = -1;  // The first rank that left.
-  std::vector<std::span<const std::span<const std::byte>>> sends_;
+  std::condition_variable changed_;
+  std::vector<int> left_;  // In the order in which they left.
+  std::vector<Lane> lanes_;
+};
+
+class LoopbackTransfer final : public Transfer {
+ public:
+  LoopbackTransfer(std::shared_ptr<Room> room, int from, int to, std::span<const std::byte> bytes)
+      : room_(std::move(room)), from_(from), to_(to), end_{.from = bytes} {
+    room_->send(from, to, end_);
+  }
+  LoopbackTransfer(std::shared_ptr<Room> room, int from, int to, std::span<std::byte> bytes)
+      : room_(std::move(room)), from_(from), to_(to), end_{.to = bytes} {
+    room_->receive(from, to, end_);
+  }
+  ~LoopbackTransfer() override { room_->forget(from_, to_, end_); }
+
+  void wait() override {
+    const bool sends = !end_.from.empty();
+    const std::size_t bytes = sends ? end_.from.size() : end_.to.size();
+    std::string reason;
+    if (!room_->await(end_, sends ? to_ : from_))
+      reason = "rank " + std::to_string(room_->first_left()) + " has left the group";
+    else if (!sends && end_.peers_bytes != bytes)
+      reason = "it sent " + std::to_string(end_.peers_bytes);
+    if (!reason.empty())
+      throw Error("rank " + std::to_string(sends ? from_ : to_) + (sends ? ": sending " : ": receiving ") +
+                  std::to_string(bytes) + " bytes " + (sends ? "to" : "from") + " rank " +
+                  std::to_string(sends ? to_ : from_) + ": " + reason);
+  }
+
+ private:
+  std::shared_ptr<Room> room_;
+  const int from_, to_;
+  End end_;
 };
 
 class Loopback final : public Communicator {
@@ -64,33 +135,16 @@ class Loopback final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return room_->ranks(); }
 
-  void all_to_all(std::span<const std::span<const std::byte>> send,
-                  std::span<const std::span<std::byte>> receive) override {
-    room_->sends(rank_) = send;
-    room_->meet(rank_);
-    std::string mistake;
-    for (int r = 0; r < size(); ++r) {
-      const auto from = room_->sends(r)[static_cast<std::size_t>(rank_)];
-      const auto to = receive[static_cast<std::size_t>(r)];
-      if (from.size() != to.size())
-        mistake = "rank " + std::to_string(rank_) + ": all_to_all: rank " + std::to_string(r) + " sent " +
-                  std::to_string(from.size()) + " bytes, expected " + std::to_string(to.size());
-      else if (!from.empty() && from.data() != to.data())
-        std::memcpy(to.data(), from.data(), from.size());
-    }
-    room_->meet(rank_);  // Nobody touches its memory before all have read it.
-    if (!mistake.empty()) throw Error(mistake);
+  std::unique_ptr<Transfer> start_send(int to, std::span<const std::byte> bytes) override {
+    return std::make_unique<LoopbackTransfer>(room_, rank_, to, bytes);
   }
-
-  void broadcast(std::span<std::byte> bytes, int root) override {
-    std::vector<std::span<const std::byte>> send(static_cast<std::size_t>(size()));
-    std::vector<std::span<std::byte>> receive(send.size());
-    if (rank_ == root) send.assign(send.size(), bytes);
-    receive[static_cast<std::size_t>(root)] = bytes;
-    all_to_all(send, receive);
+  std::unique_ptr<Transfer> start_receive(int from, std::span<std::byte> bytes) override {
+    return std::make_unique<LoopbackTransfer>(room_, from, rank_, bytes);
   }
 
  private:
+  void hang_up() override { room_->leave(rank_); }
+
   std::shared_ptr<Room> room_;
   int rank_;
 };

@@ -6,8 +6,7 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <cassert>
-#include <cstring>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -26,15 +25,31 @@ std::string text_of(int code) {
   return {text, static_cast<std::size_t>(length)};
 }
 
-// Calls `visit` with consecutive pieces of `bytes`.
-template <class Byte>
-void for_each_piece(std::span<Byte> bytes, auto&& visit) {
-  while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min(bytes.size(), kPieceBytes));
-    visit(piece.data(), static_cast<int>(piece.size()));
-    bytes = bytes.subspan(piece.size());
+class MpiTransfer final : public Transfer {
+ public:
+  MpiTransfer(int rank, int peer, std::size_t bytes, bool sends)
+      : rank_(rank), peer_(peer), bytes_(bytes), sends_(sends) {}
+
+  // The next of the requests of which this transfer consists.
+  MPI_Request& add() { return requests_.emplace_back(MPI_REQUEST_NULL); }
+
+  void check(int code) const {
+    if (code != MPI_SUCCESS)
+      throw Error("rank " + std::to_string(rank_) + (sends_ ? ": sending " : ": receiving ") +
+                  std::to_string(bytes_) + " bytes " + (sends_ ? "to" : "from") + " rank " +
+                  std::to_string(peer_) + ": " + text_of(code));
   }
-}
+
+  void wait() override {
+    for (MPI_Request& request : requests_) check(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  }
+
+ private:
+  const int rank_, peer_;
+  const std::size_t bytes_;
+  const bool sends_;
+  std::vector<MPI_Request> requests_;
+};
 
 class MpiCommunicator final : public Communicator {
  public:
@@ -51,74 +66,28 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void all_to_all(std::span<const std::span<const std::byte>> send,
-                  std::span<const std::span<std::byte>> receive) override {
-    assert(send.size() == static_cast<std::size_t>(size_) && receive.size() == send.size());
-    transfers_.clear();
-    requests_.clear();
-    // In step k everyone sends k ranks further, so that no rank is everybody's first.
-    for (int step = 1; step < size_; ++step) {
-      const int from = (rank_ - step + size_) % size_, to = (rank_ + step) % size_;
-      for_each_piece(receive[static_cast<std::size_t>(from)], [&](std::byte* data, int count) {
-        const Transfer& transfer = transfers_.emplace_back(Transfer{"receiving", "from", from, count});
-        if (const int code = MPI_Irecv(data, count, MPI_BYTE, from, 0, group_, &next_request()))
-          fail(transfer, code);
-      });
-      for_each_piece(send[static_cast<std::size_t>(to)], [&](const std::byte* data, int count) {
-        const Transfer& transfer = transfers_.emplace_back(Transfer{"sending", "to", to, count});
-        if (const int code = MPI_Isend(data, count, MPI_BYTE, to, 0, group_, &next_request()))
-          fail(transfer, code);
-      });
-    }
-    const auto own = send[static_cast<std::size_t>(rank_)];
-    const auto target = receive[static_cast<std::size_t>(rank_)];
-    assert(own.size() == target.size());
-    if (!own.empty() && own.data() != target.data()) std::memcpy(target.data(), own.data(), own.size());
-    wait_for_all();
+  std::unique_ptr<Transfer> start_send(int to, std::span<const std::byte> bytes) override {
+    auto transfer = std::make_unique<MpiTransfer>(rank_, to, bytes.size(), true);
+    for (; !bytes.empty(); bytes = bytes.subspan(piece(bytes.size())))
+      transfer->check(MPI_Isend(bytes.data(), static_cast<int>(piece(bytes.size())), MPI_BYTE, to, 0, group_,
+                                &transfer->add()));
+    return transfer;
   }
 
-  void broadcast(std::span<std::byte> bytes, int root) override {
-    assert(root >= 0 && root < size_);
-    for_each_piece(bytes, [&](std::byte* data, int count) {
-      if (const int code = MPI_Bcast(data, count, MPI_BYTE, root, group_))
-        fail({"broadcasting", "from", root, count}, code);
-    });
+  std::unique_ptr<Transfer> start_receive(int from, std::span<std::byte> bytes) override {
+    auto transfer = std::make_unique<MpiTransfer>(rank_, from, bytes.size(), false);
+    for (; !bytes.empty(); bytes = bytes.subspan(piece(bytes.size())))
+      transfer->check(MPI_Irecv(bytes.data(), static_cast<int>(piece(bytes.size())), MPI_BYTE, from, 0,
+                                group_, &transfer->add()));
+    return transfer;
   }
 
  private:
-  struct Transfer {
-    const char* verb;
-    const char* way;
-    int peer;
-    int bytes;
-  };
-
-  MPI_Request& next_request() { return requests_.emplace_back(MPI_REQUEST_NULL); }
-
-  void wait_for_all() {
-    statuses_.resize(requests_.size());
-    const int code = MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), statuses_.data());
-    if (code == MPI_SUCCESS) return;
-    if (code == MPI_ERR_IN_STATUS)
-      for (std::size_t i = 0; i < statuses_.size(); ++i)
-        if (const int reason = statuses_[i].MPI_ERROR; reason != MPI_SUCCESS && reason != MPI_ERR_PENDING)
-          fail(transfers_[i], reason);
-    throw Error("rank " + std::to_string(rank_) + ": all_to_all: " + text_of(code));
-  }
-
-  [[noreturn]] void fail(const Transfer& transfer, int code) const {
-    throw Error("rank " + std::to_string(rank_) + ": " + transfer.verb + " " +
-                std::to_string(transfer.bytes) + " bytes " + transfer.way + " rank " +
-                std::to_string(transfer.peer) + ": " + text_of(code));
-  }
+  static std::size_t piece(std::size_t bytes) { return std::min(bytes, kPieceBytes); }
 
   MPI_Comm group_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 1;
-  // Of one call; kept between calls for their memory.
-  std::vector<Transfer> transfers_;
-  std::vector<MPI_Request> requests_;
-  std::vector<MPI_Status> statuses_;
 };
 
 }  // namespace
@@ -142,7 +111,9 @@ MpiSession::MpiSession() {
 }
 
 MpiSession::~MpiSession() {
-  if (ours_) MPI_Finalize();
+  // MPI_Finalize waits for all ranks. A rank that ends because it failed must not wait for those that wait for it:
+  // the launcher sees that it went without, and ends them.
+  if (ours_ && std::uncaught_exceptions() == 0) MPI_Finalize();
 }
 
 std::unique_ptr<Communicator> MpiSession::communicator() {

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <string>
 
+#include "accordion/launch/place.h"
+
 namespace accordion {
 
 struct Rendezvous {
@@ -20,5 +22,8 @@ struct Rendezvous {
   // Leads all keys in the store. A launcher that restarts a run on the same store must change it.
   std::string prefix = "accordion";
 };
+
+// The meeting of the ranks that a launcher started. A group that torchrun starts again meets under keys of its own.
+Rendezvous rendezvous_at(const Place& place);
 
 }  // namespace accordion

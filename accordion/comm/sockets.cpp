@@ -74,6 +74,34 @@ int connect_within(const Socket& socket, const addrinfo& address, milliseconds p
   return result;
 }
 
+// Calls `use` with the first socket that connects.
+std::string with_connection(const std::string& host, int port, Deadline deadline, const auto& use) {
+  const auto start = Clock::now();
+  const Addresses addresses = resolve(host, port);
+  int left = 0;
+  for (const addrinfo* address = addresses.get(); address; address = address->ai_next) ++left;
+  for (const int count = left;; left = count) {
+    int reason = 0;
+    for (const addrinfo* address = addresses.get(); address; address = address->ai_next, --left) {
+      const Socket socket(address->ai_family);
+      // A share each, so that one address that swallows packets does not hide the next.
+      const auto patience = std::chrono::duration_cast<milliseconds>(deadline - Clock::now()) / left;
+      const int result = socket.get() < 0 ? errno : connect_within(socket, *address, patience);
+      if (result == 0) return use(socket);
+      // That this machine has no IPv6 is not why the other end could not be reached.
+      if (reason == 0 || (result != EADDRNOTAVAIL && result != EAFNOSUPPORT)) reason = result;
+    }
+    constexpr milliseconds kPause{20};
+    if (Clock::now() + kPause >= deadline) {
+      std::ostringstream text;
+      text << "waited " << std::round(std::chrono::duration<double>(Clock::now() - start).count() * 10) / 10
+           << " s for " << host << ":" << port << ": " << std::strerror(reason);
+      throw Error(text.str());
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 }  // namespace
 
 std::string why_not_listen(int port) {
@@ -108,35 +136,28 @@ void require_host(const std::string& host) {
 }
 
 std::string local_address_towards(const std::string& host, int port, Deadline deadline) {
-  const auto start = Clock::now();
-  const Addresses addresses = resolve(host, port);
-  int left = 0;
-  for (const addrinfo* address = addresses.get(); address; address = address->ai_next) ++left;
-  for (const int count = left;; left = count) {
-    int reason = 0;
-    for (const addrinfo* address = addresses.get(); address; address = address->ai_next, --left) {
-      const Socket socket(address->ai_family);
-      // A share each, so that one address that swallows packets does not hide the next.
-      const auto patience = std::chrono::duration_cast<milliseconds>(deadline - Clock::now()) / left;
-      const int result = socket.get() < 0 ? errno : connect_within(socket, *address, patience);
-      if (result == 0) {
-        sockaddr_storage own{};
-        socklen_t length = sizeof own;
-        ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &length);
-        return numeric(own, length);
-      }
-      // That this machine has no IPv6 is not why the other end could not be reached.
-      if (reason == 0 || (result != EADDRNOTAVAIL && result != EAFNOSUPPORT)) reason = result;
+  return with_connection(host, port, deadline, [](const Socket& socket) {
+    sockaddr_storage own{};
+    socklen_t length = sizeof own;
+    ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &length);
+    return numeric(own, length);
+  });
+}
+
+std::string first_line_from(const std::string& host, int port, Deadline deadline) {
+  return with_connection(host, port, deadline, [&](const Socket& socket) {
+    std::string text;
+    while (text.find('\n') == std::string::npos && text.size() < 65536) {
+      const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+      pollfd wait{.fd = socket.get(), .events = POLLIN, .revents = 0};
+      char bytes[4096];
+      if (left.count() <= 0 || ::poll(&wait, 1, static_cast<int>(left.count())) <= 0) break;
+      const ssize_t got = ::recv(socket.get(), bytes, sizeof bytes, 0);
+      if (got <= 0) break;
+      text.append(bytes, static_cast<std::size_t>(got));
     }
-    constexpr milliseconds kPause{20};
-    if (Clock::now() + kPause >= deadline) {
-      std::ostringstream text;
-      text << "waited " << std::round(std::chrono::duration<double>(Clock::now() - start).count() * 10) / 10
-           << " s for " << host << ":" << port << ": " << std::strerror(reason);
-      throw Error(text.str());
-    }
-    std::this_thread::sleep_for(kPause);
-  }
+    return text.substr(0, text.find('\n'));
+  });
 }
 
 bool is_loopback(const std::string& numeric_address) {

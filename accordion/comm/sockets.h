@@ -20,6 +20,10 @@ void require_host(const std::string& host);
 // machine's end. Throws Error that names the host, the time and the system's last word.
 std::string local_address_towards(const std::string& host, int port, Deadline deadline);
 
+// The same, but first hears the other end out: returns its first line, or as much of it as came before the
+// deadline or the end.
+std::string first_line_from(const std::string& host, int port, Deadline deadline);
+
 bool is_loopback(const std::string& numeric_address);
 
 std::vector<std::string> interface_names();

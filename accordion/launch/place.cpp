@@ -106,6 +106,7 @@ Place place_of(const Variables& variables, const Names& names) {
 Place torchrun_place(const Variables& variables) {
   Place place = place_of(variables, kTorchrun);
   place.store_elsewhere = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  place.restart = variables.number("TORCHELASTIC_RESTART_COUNT", 0, kMostRanks).value_or(0);
   if (!place.store_elsewhere) return place;
   for (const char* name : {"MASTER_ADDR", "MASTER_PORT"})
     if (!variables.text(name))
@@ -180,7 +181,8 @@ std::map<std::string, std::string> place_environment(const Place& place) {
           {"LOCAL_WORLD_SIZE", std::to_string(place.local_world)},
           {"MASTER_ADDR", place.address},
           {"MASTER_PORT", std::to_string(place.port)},
-          {"TORCHELASTIC_USE_AGENT_STORE", place.store_elsewhere ? "True" : "False"}};
+          {"TORCHELASTIC_USE_AGENT_STORE", place.store_elsewhere ? "True" : "False"},
+          {"TORCHELASTIC_RESTART_COUNT", std::to_string(place.restart)}};
 }
 
 std::string first_host(std::string_view node_list) {

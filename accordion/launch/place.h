@@ -18,6 +18,7 @@ struct Place {
   std::string address = "127.0.0.1";  // Of the store at which the ranks meet.
   int port = 0;
   bool store_elsewhere = false;  // The launcher hosts the store: rank 0 is a client too.
+  int restart = 0;               // How often the launcher has started the group again, on the same store.
   std::string source = {};       // Who said so, for messages.
 };
 

@@ -191,12 +191,13 @@ RC_GTEST_PROP(Place, GoesThroughAnEnvironment, ()) {
   before.address = *rc::gen::element<std::string>("127.0.0.1", "node7", "::1");
   before.port = *rc::gen::inRange(1, 65536);
   before.store_elsewhere = *rc::gen::arbitrary<bool>();
+  before.restart = *rc::gen::inRange(0, 5);
   const std::optional<Place> after = place(place_environment(before));
   RC_ASSERT(after.has_value());
   RC_ASSERT(after->rank == before.rank && after->world == before.world);
   RC_ASSERT(after->local_rank == before.local_rank && after->local_world == before.local_world);
   RC_ASSERT(after->address == before.address && after->port == before.port);
-  RC_ASSERT(after->store_elsewhere == before.store_elsewhere);
+  RC_ASSERT(after->store_elsewhere == before.store_elsewhere && after->restart == before.restart);
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
   torch::set_num_threads(setup.threads);
   const Dataset data = load_data(options, setup.data_dir, setup.data_root);
   check_data(options, facts_of(data), setup.meeting.size);
-  Group group = c10d_group(setup.meeting);
+  Group group = setup.connect(setup.meeting);
   require_same_run(group.control(), options, data);
 
   setup.on_start();

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "accordion/base/json.h"
-#include "accordion/comm/rendezvous.h"
+#include "accordion/comm/c10d_group.h"
 #include "accordion/log/epoch_record.h"
 #include "accordion/log/progress.h"
 #include "accordion/log/run_folder.h"
@@ -18,6 +18,9 @@ namespace accordion {
 // Where and how a run takes place: nothing here changes its result.
 struct RunSetup {
   Rendezvous meeting;
+  std::function<Group(const Rendezvous&)> connect = [](const Rendezvous& meeting) {
+    return c10d_group(meeting);
+  };
   int threads = 1;
   std::filesystem::path data_dir, data_root;  // As load_dataset takes them.
   std::filesystem::path out;                  // Empty: a new folder under runs/.
