@@ -1,9 +1,9 @@
 #include "bench/ddp.h"
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "accordion/base/error.h"
 #include "accordion/base/temporary_folder.h"
@@ -11,13 +11,16 @@
 #include "accordion/launch/place.h"
 #include "accordion/launch/settings.h"
 #include "bench/crew.h"
+#include "bench/lab.h"
+#include "bench/median.h"
 
 namespace accordion::bench {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<WorkerSpec> crew_specs(const DdpCase& what, const std::vector<std::string>& command) {
+std::vector<WorkerSpec> crew_specs(const DdpCase& what, const std::vector<std::string>& command,
+                                   const std::optional<Lab>& lab) {
   const bool grey = what.model == "cnn";
   std::vector<WorkerSpec> specs;
   const int threads = threads_per_rank(available_cores(), what.workers);
@@ -32,11 +35,15 @@ std::vector<WorkerSpec> crew_specs(const DdpCase& what, const std::vector<std::s
       spec.argv.push_back(name);
       spec.argv.push_back(value);
     }
-    spec.environment.merge(place_environment({.rank = rank,
-                                              .world = what.workers,
-                                              .local_rank = rank,
-                                              .local_world = what.workers,
-                                              .port = port}));
+    Place place{
+        .rank = rank, .world = what.workers, .local_rank = rank, .local_world = what.workers, .port = port};
+    if (lab) {
+      place.local_rank = 0;
+      place.local_world = 1;
+      place.address = lab->address(0);
+      lab->move_to_host(static_cast<std::size_t>(rank), spec);
+    }
+    spec.environment.merge(place_environment(place));
     specs.push_back(std::move(spec));
   }
   return specs;
@@ -75,24 +82,14 @@ double slowest(const std::vector<std::vector<double>>& answers) {
 
 }  // namespace
 
-Median median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const auto n = static_cast<double>(values.size());
-  const auto at = [&](double index) {
-    return values[static_cast<std::size_t>(std::clamp(index, 0.0, n - 1))];
-  };
-  // The number of values below the true median is binomial(n, 1/2): mean n/2, deviation sqrt(n)/2.
-  const double reach = 1.96 * std::sqrt(n) / 2;
-  return {(at(std::floor((n - 1) / 2)) + at(std::ceil((n - 1) / 2))) / 2, at(std::floor(n / 2 - reach)),
-          at(std::ceil(n / 2 + reach) - 1)};
-}
-
 DdpTiming time_ddp(const DdpCase& what, const DdpPaths& paths) {
   const TemporaryFolder folder(fs::temp_directory_path() / "accordion-bench-");
   const std::string weights = folder.path() / "weights", our_gradient = folder.path() / "ours",
                     torch_gradient = folder.path() / "torch";
-  Crew ours("accordion", crew_specs(what, {paths.program, "bench", "ddp-worker"}));
-  Crew theirs("PyTorch", crew_specs(what, {paths.python, paths.peer}));
+  std::optional<Lab> lab;
+  if (!what.rate.empty()) lab.emplace(paths.netlab, what.workers, what.rate);
+  Crew ours("accordion", crew_specs(what, {paths.program, "bench", "ddp-worker"}, lab));
+  Crew theirs("PyTorch", crew_specs(what, {paths.python, paths.peer}, lab));
   ours.command("weights " + weights);
   ours.command("verify " + our_gradient);
   theirs.command("verify " + weights + " " + torch_gradient);

@@ -9,6 +9,8 @@ namespace accordion::bench {
 struct DdpCase {
   std::string model;
   int workers, batch, steps;
+  std::string
+      rate;  // Of the links between hosts that netlab makes; empty: workers of this machine, over loopback.
 };
 
 struct DdpTiming {
@@ -19,16 +21,11 @@ struct DdpTiming {
 };
 
 struct DdpPaths {
-  std::string program, python, peer;  // this program, python3 with torch, bench/ddp_peer.py
+  // This program, python3 with torch, bench/ddp_peer.py, and, where there is a rate, tools/netlab.
+  std::string program, python, peer, netlab;
 };
 
 // Verifies that both give the same gradient, then times. Throws an Error when they differ.
 DdpTiming time_ddp(const DdpCase& what, const DdpPaths& paths);
-
-// Median with the 95 % interval that order statistics give, whatever the distribution.
-struct Median {
-  double value, low, high;
-};
-Median median_of(std::vector<double> values);
 
 }  // namespace accordion::bench

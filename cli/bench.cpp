@@ -32,6 +32,7 @@ const char* const kPython = "/usr/bin/python3";
 struct DdpBenchOptions {
   std::string models = "cnn,resnet18";
   std::vector<int> workers = {2, 4};
+  std::string rate;
   int batch = 8, steps = 20;
   std::string python = kPython;
   bool json = false;
@@ -39,6 +40,10 @@ struct DdpBenchOptions {
   void fields(auto&& field) {
     field("models", models, "Models, separated by commas.");
     field("workers", workers, "Numbers of workers.", at_least(1).up_to(64));
+    field("rate", rate,
+          "Rates such as 100mbit,1gbit,none: each worker on a host of its own with such a link "
+          "(docs/testbed.md); empty "
+          "for loopback.");
     field("batch", batch, "Samples per worker.", at_least(1).up_to(4096));
     field("steps", steps, "Pairs of steps.", at_least(6).up_to(10000));
     field("python", python, "Interpreter with torch.");
@@ -103,18 +108,19 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// Scripts of bench/ lie beside the build folder, or where `cmake --install` puts them.
-std::string find_script(const std::string& name) {
+// Scripts of bench/ and tools/ lie beside the build folder, or where `cmake --install` puts them.
+std::string find_script(const std::string& name, const std::string& folder = "bench") {
   const fs::path program = fs::read_symlink("/proc/self/exe");
-  const fs::path places[] = {program.parent_path().parent_path() / "bench" / name,
-                             program.parent_path().parent_path() / "share" / "accordion" / "bench" / name};
+  const fs::path places[] = {program.parent_path().parent_path() / folder / name,
+                             program.parent_path().parent_path() / "share" / "accordion" / folder / name};
   for (const fs::path& place : places)
     if (fs::exists(place)) return place;
   throw Error("bench: " + name + " is neither at " + places[0].string() + " nor at " + places[1].string());
 }
 
 int bench_ddp(const DdpBenchOptions& options, char**) {
-  const bench::DdpPaths paths{fs::read_symlink("/proc/self/exe"), options.python, find_script("ddp_peer.py")};
+  const bench::DdpPaths paths{fs::read_symlink("/proc/self/exe"), options.python, find_script("ddp_peer.py"),
+                              options.rate.empty() ? "" : find_script("netlab", "tools")};
   const std::vector<std::string> models = split(options.models, ',');
   for (const std::string& model : models)
     check_name("bench ddp", "model", model, one_of({"cnn", "resnet18", "resnet20"}));  // What the peer has.
@@ -124,29 +130,33 @@ int bench_ddp(const DdpBenchOptions& options, char**) {
                      "interpreter with --python");
   Json rows = Json::array();
   if (!options.json)
-    std::printf("%-10s %7s %6s %11s %11s %7s %16s %8s\n", "model", "workers", "batch", "ours ms",
+    std::printf("%-10s %8s %7s %6s %11s %11s %7s %16s %8s\n", "model", "rate", "workers", "batch", "ours ms",
                 "PyTorch ms", "ratio", "95 % interval", "hidden");
-  for (const std::string& model : models)
-    for (int workers : options.workers) {
-      if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "%s with %d workers ...\r", model.c_str(), workers);
-      const auto timing = bench::time_ddp({model, workers, options.batch, options.steps}, paths);
-      if (options.json)
-        rows.push_back({{"model", model},
-                        {"workers", workers},
-                        {"batch", options.batch},
-                        {"steps", options.steps},
-                        {"step_ms", timing.ours_ms},
-                        {"torch_ms", timing.torch_ms},
-                        {"ratio", timing.ratio},
-                        {"ratio_low", timing.ratio_low},
-                        {"ratio_high", timing.ratio_high},
-                        {"hidden_share", timing.hidden_share}});
-      else
-        std::printf("%-10s %7d %6d %11.2f %11.2f %7.3f   %.3f to %.3f %6.0f %%\n", model.c_str(), workers,
-                    options.batch, timing.ours_ms, timing.torch_ms, timing.ratio, timing.ratio_low,
-                    timing.ratio_high, 100 * timing.hidden_share);
-      std::fflush(stdout);
-    }
+  for (const std::string& rate :
+       options.rate.empty() ? std::vector<std::string>{""} : split(options.rate, ','))
+    for (const std::string& model : models)
+      for (int workers : options.workers) {
+        if (::isatty(STDERR_FILENO)) std::fprintf(stderr, "%s with %d workers ...\r", model.c_str(), workers);
+        const auto timing = bench::time_ddp({model, workers, options.batch, options.steps, rate}, paths);
+        const std::string link = rate.empty() ? "loopback" : rate;
+        if (options.json)
+          rows.push_back({{"model", model},
+                          {"rate", link},
+                          {"workers", workers},
+                          {"batch", options.batch},
+                          {"steps", options.steps},
+                          {"step_ms", timing.ours_ms},
+                          {"torch_ms", timing.torch_ms},
+                          {"ratio", timing.ratio},
+                          {"ratio_low", timing.ratio_low},
+                          {"ratio_high", timing.ratio_high},
+                          {"hidden_share", timing.hidden_share}});
+        else
+          std::printf("%-10s %8s %7d %6d %11.2f %11.2f %7.3f   %.3f to %.3f %6.0f %%\n", model.c_str(),
+                      link.c_str(), workers, options.batch, timing.ours_ms, timing.torch_ms, timing.ratio,
+                      timing.ratio_low, timing.ratio_high, 100 * timing.hidden_share);
+        std::fflush(stdout);
+      }
   if (options.json)
     std::cout << rows.dump(2) << "\n";
   else
@@ -161,8 +171,7 @@ int bench_ddp_worker(bench::WorkerOptions options) {
   const auto place = place_from_environment(::getenv);
   if (!place) throw UsageError("bench ddp-worker is started by bench ddp");
   options.threads = threads_of_rank(*place, ::getenv);
-  bench::run_ddp_worker(
-      {.rank = place->rank, .size = place->world, .address = place->address, .port = place->port}, options);
+  bench::run_ddp_worker(rendezvous_at(*place), options);
   return 0;
 }
 
@@ -279,6 +288,7 @@ Run add_bench(CLI::App& verb, char** argv) {
   worker->add_option("--channels", worker_options->channels)->required();
   worker->add_option("--size", worker_options->size)->required();
   worker->add_option("--classes", worker_options->classes)->required();
+  benchmarks.push_back(add_bench_collectives(verb, argv));
   benchmarks.emplace_back(worker, [=] { return bench_ddp_worker(*worker_options); });
 
   return [benchmarks] {

@@ -14,6 +14,7 @@ struct LaunchOptions {
   int threads = 0;
   int port = 0;
   double timeout = 300;
+  std::string backend = "gloo";
   std::string interface;
   std::string data_dir;
   std::string out;
@@ -26,6 +27,8 @@ struct LaunchOptions {
     field("port", port, "TCP port at which ranks started here meet; 0 for a free one.",
           at_least(0).up_to(65535));
     field("timeout", timeout, "Seconds to wait for a peer.", at_least(0.001).up_to(1e7));
+    field("backend", backend,
+          "What carries messages between ranks: gloo, or mpi for ranks that mpirun started.");
     field("interface", interface,
           "Network interface of the gradients; empty for the one that reaches the first rank.");
     field("data-dir", data_dir, "Folder of the data set; empty for the usual places.");

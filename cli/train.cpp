@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "accordion/base/json.h"
+#include "accordion/comm/backends.h"
 #include "accordion/data/dataset.h"
 #include "accordion/launch/free_port.h"
 #include "accordion/launch/place.h"
@@ -104,13 +105,10 @@ int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
       std::cerr << "accordion: warning: " << warning << "\n";
 
   RunSetup setup;
-  setup.meeting = {.rank = place.rank,
-                   .size = place.world,
-                   .address = place.address,
-                   .port = place.port,
-                   .store_elsewhere = place.store_elsewhere,
-                   .timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * launch.timeout)),
-                   .interface = launch.interface};
+  setup.meeting = rendezvous_at(place);
+  setup.meeting.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * launch.timeout));
+  setup.meeting.interface = launch.interface;
+  setup.connect = [&](const Rendezvous& meeting) { return connect(launch.backend, meeting); };
   setup.threads = threads;
   setup.data_dir = launch.data_dir;
   setup.data_root = data_root();
@@ -172,6 +170,7 @@ Run add_train(CLI::App& verb, int argc, char** argv) {
 
   return [arguments, argc, argv] {
     const auto place = place_from_environment(::getenv);
+    check_backend(arguments->launch.backend);
     check_run_options(arguments->train, place ? place->world : arguments->launch.workers);
     if (arguments->print_config) {
       std::cout << recipe_text(arguments->train) << recipe_text(arguments->launch);
@@ -184,6 +183,10 @@ Run add_train(CLI::App& verb, int argc, char** argv) {
                          " ranks; leave the option out");
       return run_rank(*arguments, *place, argv);
     }
+    if (arguments->launch.workers > 1 && arguments->launch.backend == "mpi")
+      throw UsageError("train: backend=mpi with workers=" + std::to_string(arguments->launch.workers) +
+                       "; start the ranks with mpirun -n " + std::to_string(arguments->launch.workers) +
+                       " instead");
     if (arguments->launch.workers > 1) return launch_ranks(*arguments, argc, argv);
     const int port = arguments->launch.port > 0 ? arguments->launch.port : free_port();
     const int status = run_rank(*arguments, {.port = port}, argv);

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <utility>
 
 namespace accordion::cli {
 
@@ -17,5 +18,6 @@ Run add_traffic(CLI::App& verb);
 Run add_data(CLI::App& verb);
 Run add_models(CLI::App& verb);
 Run add_bench(CLI::App& verb, char** argv);
+std::pair<CLI::App*, Run> add_bench_collectives(CLI::App& bench, char** argv);
 
 }  // namespace accordion::cli

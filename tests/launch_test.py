@@ -68,6 +68,30 @@ class Meeting(ProgramTest):
         self.assertIn("Run folder", results[0][0])
         self.assertEqual(results[1][0], "", "only rank 0 reports")
 
+    def listening(self, pids):
+        """The addresses on which these processes listen, in the kernel's hexadecimal notation."""
+        sockets = set()
+        for pid in pids:
+            try:
+                sockets |= {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+            except OSError:
+                continue
+        lines = [line.split() for table in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]]
+        return {words[1].split(":")[0] for words in lines if words[3] == "0A" and f"socket:[{words[9]}]" in sockets}
+
+    def test_a_local_run_listens_on_loopback_alone(self):
+        process = self.start("train", "--workers", 2, "--samples", 600, "--epochs", 1000, "--out", "run")
+        self.addCleanup(process.kill)
+        record, seen = self.folder / "run" / "epochs.jsonl", set()
+        end = time.time() + 60
+        while not (record.exists() and record.read_text()):
+            self.assertLess(time.time(), end, "the run did not start")
+            children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout.split()
+            seen |= self.listening(children)
+        process.terminate()
+        process.communicate(timeout=60)
+        self.assertEqual(seen, {"0100007F"}, "something else than 127.0.0.1 was listened on")
+
     def test_ranks_that_disagree_say_in_what(self):
         arguments = {0: [*QUICK], 1: [*QUICK, "--lr", "0.2"], 2: [*QUICK]}
         for _, err, status in self.finish(self.start_ranks(range(3), arguments)):
@@ -134,6 +158,26 @@ class Meeting(ProgramTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.read_run(self.folder / "run")[0]["workers"], 2)
 
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun here")
+    def test_messages_over_mpi_give_the_same_bits(self):
+        if b"libmpi" not in subprocess.run(["ldd", PROGRAM], capture_output=True).stdout:
+            self.skipTest("the program was built without MPI")
+        for backend in ("gloo", "mpi"):
+            command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4", PROGRAM, "train", *QUICK, "--backend", backend,
+                       "--codec", "powersgd:approx-rank=2", "--out", backend, "--quiet"]
+            result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=180,
+                                    env=environment(MASTER_PORT=free_port(), OMPI_MCA_mpi_yield_when_idle=1))
+            self.assertEqual(result.returncode, 0, result.stderr)
+        losses = [[epoch["train_loss"] for epoch in self.read_run(self.folder / backend)[1]] for backend in ("gloo", "mpi")]
+        self.assertEqual(losses[0], losses[1])
+        self.assertEqual(len(losses[0]), 2)
+
+    def test_a_back_end_that_cannot_be(self):
+        _, err = self.run_program("train", *QUICK, "--backend", "pigeon", status=2)
+        self.assertIn('unknown backend "pigeon"', err)
+        _, err = self.run_program("train", *QUICK, "--backend", "mpi", "--workers", 4, status=2)
+        self.assertRegex(err, "start the ranks with mpirun -n 4|built where no MPI was found")
+
     @unittest.skipUnless(shutil.which("torchrun"), "no torchrun here")
     def test_under_torchrun(self):
         # Debian's torchrun crashes without -r 1 -t 1 under Python 3.11.
@@ -142,6 +186,17 @@ class Meeting(ProgramTest):
         result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120, env=environment())
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertEqual(self.read_run(self.folder / "run")[0]["workers"], 2)
+
+    @unittest.skipUnless(shutil.which("torchrun"), "no torchrun here")
+    def test_a_group_that_torchrun_starts_again(self):
+        # The first group meets, trains and fails; the second meets at the same store.
+        script = '"$0" train "$@" --out run$TORCHELASTIC_RESTART_COUNT && [ $TORCHELASTIC_RESTART_COUNT = 1 ]'
+        command = ["torchrun", "--nnodes", "1", "--nproc_per_node", "2", "--max_restarts", "1", "--rdzv_backend", "c10d",
+                   "--rdzv_endpoint", f"127.0.0.1:{free_port()}", "-r", "1", "-t", "1", "--no_python", "sh", "-c", script, PROGRAM, *QUICK]
+        result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=180, env=environment())
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        for run in ("run0", "run1"):
+            self.assertEqual(self.read_run(self.folder / run)[2]["status"], "finished")
 
 
 if __name__ == "__main__":

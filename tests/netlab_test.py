@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from program import environment
+from program import PROGRAM, environment
 
 NETLAB = str(pathlib.Path(__file__).resolve().parent.parent / "tools" / "netlab")
 NOT_ALLOWED = 77
@@ -250,6 +250,23 @@ class Shaping(NetlabTest):
         self.assertEqual(process.returncode, 0)
         self.assertGreater(slow, 0.95 * self.ideal(100e6))
         self.assertLess(fast, 0.25 * self.ideal(100e6))
+
+
+class Counting(NetlabTest):
+    def test_the_interface_counts_what_the_communicator_counts(self):
+        script = ('sent() { cat /sys/class/net/eth0/statistics/tx_bytes; }; before=$(sent); '
+                  '"$0" bench collectives --operations "$1" --from 4000000 --to 4000000 --repetitions 5 --no-gloo --json > out$RANK || exit 1; '
+                  'echo $(( $(sent) - before ))')
+        for operation in ("sum", "gather", "broadcast"):
+            with self.subTest(operation):
+                out, _ = self.netlab("run", "--hosts", 4, "--", "sh", "-c", script, PROGRAM, operation)
+                left = {int(line.split()[0].strip("[]")): int(line.split()[1]) for line in out.splitlines()}
+                sent = json.loads((self.folder / "out0").read_text())["total_sent_bytes"]
+                # The last of a broadcast's chain sends nothing but small control messages, which are mostly headers.
+                for rank in range(3 if operation == "broadcast" else 4):
+                    self.assertGreater(sent[rank], 5 * 3_000_000)
+                    self.assertGreaterEqual(left[rank], sent[rank])
+                    self.assertLessEqual(left[rank], 1.1 * sent[rank])
 
 
 if __name__ == "__main__":
