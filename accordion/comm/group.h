@@ -1,6 +1,7 @@
 // The two communicators of a rank. Gradients and control may be used at the same time, each by one thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -20,6 +21,11 @@ class Group {
   int size() const { return gradients_->size(); }
   Communicator& gradients() { return *gradients_; }
   Communicator& control() { return *control_; }
+
+  // What this rank has handed to the network so far.
+  std::uint64_t sent_bytes() const {
+    return gradients_->sent_bytes() + (control_ == gradients_ ? 0 : control_->sent_bytes());
+  }
 
  private:
   std::shared_ptr<Communicator> gradients_, control_;

@@ -40,12 +40,13 @@ struct NotFinite : Error {
   NotFinite() : Error("a rank's gradients are not finite; nothing of the step was kept") {}
 };
 
-std::exception_ptr after_failure(const std::exception_ptr& failure) {
+std::string reason_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const std::exception& error) {
-    return std::make_exception_ptr(Error(
-        std::string("no gradients are exchanged any more, because an earlier step failed: ") + error.what()));
+    return error.what();
+  } catch (...) {
+    return "unknown";
   }
 }
 
@@ -235,8 +236,10 @@ void CommunicationThread::give_up_step() {
   }
   kept_ = false;
   if (!std::exchange(broken_, true)) {
-    exchange_.abandon_step();
-    failure_ = after_failure(failure_);
+    const std::string reason = reason_of(failure_);
+    exchange_.abandon_step(reason);
+    failure_ = std::make_exception_ptr(
+        Error("no gradients are exchanged any more, because an earlier step failed: " + reason));
   }
 }
 

@@ -90,6 +90,9 @@ class Engine {
   // After each epoch: decides the levels of the next one. Collective.
   EpochReport end_epoch(double next_learning_rate, bool last = false);
 
+  // What this rank has handed to the network so far, for gradients and for control.
+  std::uint64_t sent_bytes() const { return group_.sent_bytes(); }
+
   // How well communication hid behind backward since the last call, or the last epoch's end.
   Overlap take_overlap() { return thread_.take_overlap(); }
 

@@ -169,7 +169,8 @@ bool Exchange::end_step() {
   return std::exchange(finite_, true);
 }
 
-void Exchange::abandon_step() {
+void Exchange::abandon_step(const std::string& reason) {
+  gradients_.abandon(reason);
   for (Layer& layer : layers_) layer.commit(false);
   finite_ = true;
   prepared_ = run_ = 0;

@@ -87,8 +87,9 @@ class Exchange {
   // so.
   bool end_step();
 
-  // Instead of end_step() after a failure: nothing of the step is kept. Calls no collective.
-  void abandon_step();
+  // Instead of end_step() after a failure on this rank alone: nothing of the step is kept, and the others, who
+  // may wait for this rank, are let go.
+  void abandon_step(const std::string& reason);
 
   // The statistics since the last call; windows of a controller end where it wants them to.
   EpochStats take_epoch_stats();

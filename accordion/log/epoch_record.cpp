@@ -119,6 +119,7 @@ Json to_json(const EpochRecord& record) {
   json["payload_bytes"] = record.payload_bytes;
   json["wire_bytes"] = record.wire_bytes;
   json["control_bytes"] = record.control_bytes;
+  json["sent_bytes"] = record.sent_bytes;
   json["paper_floats"] = record.paper_floats;
   json["entries"] = record.entries;
   json["saturated"] = record.saturated;
@@ -168,6 +169,7 @@ void from_json(const Json& json, EpochRecord& record) {
   read_required(json, "payload_bytes", record.payload_bytes);
   read_required(json, "wire_bytes", record.wire_bytes);
   read_optional(json, "control_bytes", record.control_bytes);
+  read_optional(json, "sent_bytes", record.sent_bytes);
   read_required(json, "paper_floats", record.paper_floats);
   read_optional(json, "entries", record.entries);
   read_optional(json, "saturated", record.saturated);

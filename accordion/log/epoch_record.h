@@ -45,6 +45,7 @@ struct EpochRecord {
   std::int64_t steps = 0;
   std::int64_t dropped_steps = 0;  // In which a rank's gradients were not finite.
   std::uint64_t payload_bytes = 0, wire_bytes = 0, control_bytes = 0;
+  std::uint64_t sent_bytes = 0;  // Handed to the network since the last record, whatever for.
   std::uint64_t paper_floats = 0;
   std::uint64_t entries = 0;      // Sent in sparse messages.
   std::uint64_t saturated = 0;    // Beyond the range of 16 bits, and sent as its largest.

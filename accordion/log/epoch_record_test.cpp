@@ -25,6 +25,7 @@ EpochRecord example() {
       .payload_bytes = 10'800'000,
       .wire_bytes = 21'600'000,
       .control_bytes = 96,
+      .sent_bytes = 21'600'800,
       .paper_floats = std::numeric_limits<std::uint64_t>::max(),
       .input_wait_seconds = 0.25,
       .hidden_share = 0.75,
@@ -52,6 +53,7 @@ TEST(EpochRecord, KeysAreThePublishedOnes) {
       to_json(example()).dump(),
       R"({"epoch":3,"lr":0.1,"global_batch":512,"train_loss":0.412,"test_loss":0.5,"test_accuracy":0.873,)"
       R"("seconds":14.2,"steps":97,"dropped_steps":2,"payload_bytes":10800000,"wire_bytes":21600000,"control_bytes":96,)"
+      R"("sent_bytes":21600800,)"
       R"("paper_floats":18446744073709551615,"entries":0,"saturated":0,"input_wait_seconds":0.25,"hidden_share":0.75,)"
       R"("layers":[{"name":"conv1","elements":0,"norm":2.5,)"
       R"("level":1,"codec":"topk:keep=0.01","reason":"steady"}]})");
@@ -108,6 +110,7 @@ TEST(EpochRecord, ComplaintsNameTheKey) {
 TEST(EpochRecord, OlderAndNewerRecordsAreRead) {
   Json json = to_json(example());
   json.erase("control_bytes");
+  json.erase("sent_bytes");
   json.erase("input_wait_seconds");
   json.erase("hidden_share");
   json["something_new"] = 1;

@@ -148,6 +148,8 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   record.paper_floats = traffic.paper_floats;
   record.entries = traffic.entries;
   record.saturated = traffic.saturated;
+  const std::uint64_t sent_bytes = engine_.sent_bytes();
+  record.sent_bytes = sent_bytes - std::exchange(sent_bytes_, sent_bytes);
   record.hidden_share = report.overlap.hidden_share();
   return record;
 }

@@ -55,7 +55,8 @@ class Trainer {
   Engine& engine_;
   std::int64_t global_batch_ = 0;  // In force in the epoch that was queued last, with why
   std::string batch_reason_;
-  std::vector<Step> steps_;  // and how the epoch is cut into steps.
+  std::uint64_t sent_bytes_ = 0;  // When the last epoch was recorded.
+  std::vector<Step> steps_;       // and how the epoch is cut into steps.
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::optional<DecayWithMomentum> decay_;  // Of tensors that get their momentum before they are compressed.
   std::unique_ptr<Feed> feed_;
