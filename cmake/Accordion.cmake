@@ -73,7 +73,8 @@ function(accordion_test name)
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gtest_main rapidcheck)
   # One CTest entry per executable: starting libtorch for every case would take longer than the cases.
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  # Two tests side by side have two cores: threads of OpenMP and LAPACK that wait for each other take minutes of them.
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1")
   if(arg_TORCH)
     accordion_use_torch(${name})
   else()
