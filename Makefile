@@ -54,8 +54,8 @@ demo: build
 test: setup-test
 	@echo "== configuring: ten seconds"
 	@$(call configure,-DACCORDION_TESTS=ON $(if $(CI),-DACCORDION_WERROR=ON))
-	$(call compile,all,the program and its tests: about 10 minutes on two cores)
-	@echo "== testing: about 10 minutes"
+	$(call compile,all,the program and its tests: about 8 minutes on two cores)
+	@echo "== testing: about 20 minutes"
 	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS) $$([ -t 1 ] && echo --progress)
 
 setup-fuzz: setup-test
