@@ -8,7 +8,6 @@
 #include <unordered_set>
 
 #include "accordion/base/error.h"
-#include "accordion/comm/c10d.h"
 #include "accordion/ddp/control_process_group.h"
 #include "accordion/ddp/hook.h"
 #include "accordion/exchange/agreement.h"

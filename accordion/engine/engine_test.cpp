@@ -86,6 +86,36 @@ TEST(Engine, DoesWhatTheExchangeDoes) {
     });
 }
 
+// What a step leaves owed is known when the next one encodes, however early that was posted.
+TEST(Engine, AStepMayBePostedBeforeTheLastOneHasEnded) {
+  run_loopback_groups(2, [](Group& group) {
+    const EngineOptions options{.control = {.codec = "topk:keep=0.02"}};
+    Engine patient(group, kTensors, options), hasty(group, kTensors, options);
+    constexpr int kSteps = 20;
+    std::vector<std::vector<Floats>> expected, got;
+    for (int step = 0; step < kSteps; ++step) {
+      expected.push_back(run_step(patient, gradients_of(group.rank(), step)));
+      got.push_back(gradients_of(group.rank(), step));
+    }
+    std::promise<void> all;
+    for (int step = 0; step < kSteps; ++step)
+      for (std::size_t k = 0; k < kTensors.size();
+           ++k) {  // The first, which is prepared early, keeps a residual.
+        const bool last = k + 1 == kTensors.size();
+        Floats& gradient = got[static_cast<std::size_t>(step)][k];
+        hasty.post({.values = std::span<float>(gradient),
+                    .slices = {{static_cast<int>(k), 0, gradient.size()}},
+                    .last = last},
+                   [&, end = last && step + 1 == kSteps](const std::exception_ptr& failure) {
+                     EXPECT_FALSE(failure);
+                     if (end) all.set_value();
+                   });
+      }
+    all.get_future().get();
+    EXPECT_EQ(got, expected);
+  });
+}
+
 TEST(Engine, LevelsFollowTheControllerOnEveryRank) {
   run_loopback_groups(2, [](Group& group) {
     Engine engine(group, kTensors, {.control = kAccordion, .learning_rate = 0.1});
