@@ -62,16 +62,20 @@ void Communicator::exchange(std::span<const std::span<const std::byte>> to_send,
                             std::span<const std::span<std::byte>> receive) {
   assert(to_send.size() == static_cast<std::size_t>(size()) && receive.size() == to_send.size());
   Inbox inbox(*this, pace_);
-  bool more = true;
-  for (std::size_t i = 0; std::exchange(more, false); ++i)
-    for (int step = 1; step < size(); ++step) {
-      const int to = rank_further(step), from = rank_further(-step);
-      const auto out = to_send[static_cast<std::size_t>(to)];
-      const auto in = receive[static_cast<std::size_t>(from)];
-      if (i < segments_of(out.size())) sends_.push_back(send(to, segment(out, i)));
-      if (i < segments_of(in.size())) inbox.expect(from, segment(in, i));
-      more = more || i + 1 < std::max(segments_of(out.size()), segments_of(in.size()));
-    }
+  // Peers by turns, segment by segment, the one that is `direction` further first.
+  const auto in_turn = [&](auto messages, int direction, auto take) {
+    bool more = true;
+    for (std::size_t i = 0; std::exchange(more, false); ++i)
+      for (int step = 1; step < size(); ++step) {
+        const int peer = rank_further(direction * step);
+        const auto message = messages[static_cast<std::size_t>(peer)];
+        if (i < segments_of(message.size())) take(peer, segment(message, i));
+        more = more || i + 1 < segments_of(message.size());
+      }
+  };
+  in_turn(receive, -1, [&](int from, std::span<std::byte> part) { inbox.expect(from, part); });
+  inbox.ask();
+  in_turn(to_send, 1, [&](int to, std::span<const std::byte> part) { sends_.push_back(send(to, part)); });
   const auto own = to_send[static_cast<std::size_t>(rank())];
   const auto target = receive[static_cast<std::size_t>(rank())];
   assert(own.size() == target.size());

@@ -94,11 +94,6 @@ void Communicator::reduce_in_segments(std::span<T> values, Combine combine) {
   };
 
   std::vector<std::unique_ptr<Transfer>> addends(segments * ranks);  // Those sent, by segment and owner.
-  for (std::size_t s = 0; s < segments; ++s)
-    for (int step = 1; step < size(); ++step) {
-      const auto owner = static_cast<std::size_t>(rank_further(step));
-      addends[s * ranks + owner] = send(static_cast<int>(owner), std::as_bytes(block(owner, s)));
-    }
 
   const auto combine_and_send = [&](std::size_t s) {
     const std::span<T> mine = block(self, s);
@@ -125,6 +120,12 @@ void Communicator::reduce_in_segments(std::span<T> values, Combine combine) {
       const auto leave = [&, owner, s] { addends[s * ranks + owner]->wait(); };
       inbox.expect(static_cast<int>(owner), std::as_writable_bytes(block(owner, s)),
                    std::min((s + 1) * (ranks - 1), addends_expected), leave);
+    }
+  inbox.ask();
+  for (std::size_t s = 0; s < segments; ++s)
+    for (int step = 1; step < size(); ++step) {
+      const auto owner = static_cast<std::size_t>(rank_further(step));
+      addends[s * ranks + owner] = send(static_cast<int>(owner), std::as_bytes(block(owner, s)));
     }
   inbox.receive_all();
 }

@@ -30,13 +30,14 @@ class Inbox {
 
   std::size_t expected() const { return messages_.size(); }
 
+  // Asks for the first of them. To be called before anything is sent: requests travel the same way as messages
+  // do, and would wait behind them while the other rank's link lies idle.
+  void ask() { ask(0); }
+
   void receive_all() {
     Stopwatch watch(pace_);
-    const std::size_t window = pace_.window_bytes();
     for (std::size_t i = 0; i < messages_.size(); ++i) {
-      while (started_ < messages_.size() && messages_[started_].prior <= i &&
-             (under_way_.empty() || bytes_ + messages_[started_].bytes.size() <= window))
-        start();
+      ask(i);
       under_way_.front()->wait();
       under_way_.pop_front();
       bytes_ -= messages_[i].bytes.size();
@@ -53,6 +54,13 @@ class Inbox {
     Action before, after;
   };
 
+  // When `here` of them have come.
+  void ask(std::size_t here) {
+    while (started_ < messages_.size() && messages_[started_].prior <= here &&
+           (under_way_.empty() || bytes_ + messages_[started_].bytes.size() <= window_))
+      start();
+  }
+
   void start() {
     const Message& message = messages_[started_++];
     if (message.before) message.before();
@@ -62,6 +70,7 @@ class Inbox {
 
   Communicator& communicator_;
   Pace& pace_;
+  const std::size_t window_ = pace_.window_bytes();
   std::vector<Message> messages_;
   std::deque<std::unique_ptr<Transfer>> under_way_;
   std::size_t started_ = 0, bytes_ = 0;
