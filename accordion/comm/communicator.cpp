@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "accordion/base/error.h"
-#include "accordion/comm/inbox.h"
+#include "accordion/comm/lockstep.h"
 #include "accordion/comm/segments.h"
 
 namespace accordion {
@@ -26,18 +26,10 @@ void Communicator::collective(const std::function<void()>& body) {
   ++calls_;
   try {
     body();
-    finish_sends();
   } catch (const std::exception& error) {
     broken_ = error.what();
-    sends_.clear();
     throw;
   }
-}
-
-void Communicator::finish_sends() {
-  for (const auto& transfer : sends_)
-    if (transfer) transfer->wait();
-  sends_.clear();
 }
 
 void Communicator::abandon(const std::string& reason) {
@@ -46,7 +38,6 @@ void Communicator::abandon(const std::string& reason) {
 }
 
 std::unique_ptr<Transfer> Communicator::send(int to, std::span<const std::byte> bytes) {
-  if (bytes.empty()) return nullptr;
   sent_bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
   return start_send(to, bytes);
 }
@@ -56,32 +47,26 @@ void Communicator::all_to_all(std::span<const std::span<const std::byte>> send,
   collective([&] { exchange(send, receive); });
 }
 
-// Peers take turns, segment by segment, and everyone begins with the next rank, so that no rank is everybody's
-// first.
+// First to the next rank and from the one before, then two ranks further, and so on.
 void Communicator::exchange(std::span<const std::span<const std::byte>> to_send,
                             std::span<const std::span<std::byte>> receive) {
   assert(to_send.size() == static_cast<std::size_t>(size()) && receive.size() == to_send.size());
-  Inbox inbox(*this, pace_);
-  // Peers by turns, segment by segment, the one that is `direction` further first.
-  const auto in_turn = [&](auto messages, int direction, auto take) {
-    bool more = true;
-    for (std::size_t i = 0; std::exchange(more, false); ++i)
-      for (int step = 1; step < size(); ++step) {
-        const int peer = rank_further(direction * step);
-        const auto message = messages[static_cast<std::size_t>(peer)];
-        if (i < segments_of(message.size())) take(peer, segment(message, i));
-        more = more || i + 1 < segments_of(message.size());
-      }
-  };
-  in_turn(receive, -1, [&](int from, std::span<std::byte> part) { inbox.expect(from, part); });
-  inbox.ask();
-  in_turn(to_send, 1, [&](int to, std::span<const std::byte> part) { sends_.push_back(send(to, part)); });
+  Lockstep order(*this);
+  for (int step = 1; step < size(); ++step) {
+    const int to = rank_further(step), from = rank_further(-step);
+    const auto out = to_send[static_cast<std::size_t>(to)];
+    const auto in = receive[static_cast<std::size_t>(from)];
+    const std::size_t outs = segments_of(out.size()), ins = segments_of(in.size());
+    for (std::size_t i = 0; i < std::max(outs, ins); ++i) {
+      if (i < outs) order.send(to, segment(out, i));
+      if (i < ins) order.receive(from, segment(in, i));
+    }
+  }
   const auto own = to_send[static_cast<std::size_t>(rank())];
   const auto target = receive[static_cast<std::size_t>(rank())];
   assert(own.size() == target.size());
   if (!own.empty() && own.data() != target.data()) std::memcpy(target.data(), own.data(), own.size());
-  inbox.receive_all();
-  finish_sends();
+  order.run();
 }
 
 void Communicator::gather(std::span<const std::byte> mine, std::span<const std::span<std::byte>> receive) {
@@ -116,23 +101,18 @@ void Communicator::broadcast(std::span<std::byte> bytes, int root) {
     const auto rank_at = [&](unsigned p) {
       return static_cast<int>((p + static_cast<unsigned>(root)) % ranks);
     };
-    const auto pass_on = [&](std::span<const std::byte> part) {
-      if (chain) {
-        if (place + 1 < ranks) sends_.push_back(send(rank_at(place + 1), part));
-        return;
-      }
-      for (unsigned bit = lowest >> 1; bit > 0; bit >>= 1)
-        if (place + bit < ranks) sends_.push_back(send(rank_at(place + bit), part));
-    };
-    Inbox inbox(*this, pace_);
+    Lockstep order(*this);
     for (std::size_t i = 0; i < segments_of(bytes.size()); ++i) {
       const std::span<std::byte> part = segment(bytes, i);
-      if (place == 0)
-        pass_on(part);
-      else
-        inbox.expect(rank_at(parent), part, 0, {}, [&, part] { pass_on(part); });
+      if (place > 0) order.receive(rank_at(parent), part);
+      if (chain) {
+        if (place + 1 < ranks) order.send(rank_at(place + 1), part, order.receives());
+        continue;
+      }
+      for (unsigned bit = lowest >> 1; bit > 0; bit >>= 1)
+        if (place + bit < ranks) order.send(rank_at(place + bit), part, order.receives());
     }
-    inbox.receive_all();
+    order.run();
   });
 }
 

@@ -4,8 +4,7 @@
 //
 // Every call is collective: all ranks make the same calls in the same order, from one thread a communicator.
 //
-// Large messages travel in segments. A rank asks its peers for one after the other in turn, and for no more ahead
-// than its link can take: if all sent to it all they have at once, their flows would starve each other.
+// Large messages travel in segments, to one peer after the other, and all ranks keep the same pace (lockstep.h).
 #pragma once
 
 #include <atomic>
@@ -69,7 +68,7 @@ class Communicator {
 
   // What a back end implements: starts a transfer and returns. Messages from one rank to another arrive in the
   // order in which they were sent; both sides give the same size, which is not 0. Once both have started it, it
-  // moves without either waiting for it, and a large one no sooner. Called by this class and Inbox alone.
+  // moves without either waiting for it, and a large one no sooner. Called by Lockstep alone.
   virtual std::unique_ptr<Transfer> start_send(int to, std::span<const std::byte> bytes) = 0;
   virtual std::unique_ptr<Transfer> start_receive(int from, std::span<std::byte> bytes) = 0;
 
@@ -81,9 +80,9 @@ class Communicator {
   virtual void hang_up() {}
 
  private:
+  friend class Lockstep;
   void collective(const std::function<void()>& body);
   std::unique_ptr<Transfer> send(int to, std::span<const std::byte> bytes);
-  void finish_sends();
   int rank_further(int steps) const { return (rank() + steps + size()) % size(); }
   void exchange(std::span<const std::span<const std::byte>> send,
                 std::span<const std::span<std::byte>> receive);
@@ -107,7 +106,6 @@ class Communicator {
   std::vector<const std::byte*> parts_;
   std::vector<std::span<const std::byte>> send_;
   std::vector<std::span<std::byte>> receive_;
-  std::vector<std::unique_ptr<Transfer>> sends_;
 };
 
 }  // namespace accordion

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "accordion/base/half.h"
-#include "accordion/comm/inbox.h"
+#include "accordion/comm/lockstep.h"
 #include "accordion/comm/segments.h"
 #include "accordion/kernels/halves.h"
 
@@ -79,8 +79,9 @@ void Communicator::reduce_in_one_round(std::span<T> values, Combine combine) {
   combine(parts_, values);
 }
 
-// Every segment is cut into one block a rank, its owner. All send it their blocks, it combines them in rank order
-// and sends the sum to all, while the next segments arrive. That moves what a ring all-reduce moves, 2S(N-1)/N.
+// Every rank owns a block of the values. All send it their addends, it combines them in rank order and sends the sum to
+// all, segment by segment: the first sums leave while the last addends arrive. That moves what a ring all-reduce
+// moves, 2S(N-1)/N.
 template <class T, class Combine>
 void Communicator::reduce_in_segments(std::span<T> values, Combine combine) {
   const auto ranks = static_cast<std::size_t>(size()), self = static_cast<std::size_t>(rank());
@@ -93,41 +94,33 @@ void Communicator::reduce_in_segments(std::span<T> values, Combine combine) {
     return slots.subspan((s * ranks + peer) * slot_bytes, block(self, s).size_bytes());
   };
 
-  std::vector<std::unique_ptr<Transfer>> addends(segments * ranks);  // Those sent, by segment and owner.
-
-  const auto combine_and_send = [&](std::size_t s) {
-    const std::span<T> mine = block(self, s);
+  const auto add_up = [&](std::size_t s) {
     for (std::size_t r = 0; r < ranks; ++r)
-      parts_[r] = r == self ? std::as_bytes(mine).data() : slot(r, s).data();
-    combine(parts_, mine);
-    for (int step = 1; step < size(); ++step) sends_.push_back(send(rank_further(step), std::as_bytes(mine)));
+      parts_[r] = r == self ? std::as_bytes(block(self, s)).data() : slot(r, s).data();
+    combine(parts_, block(self, s));
   };
 
-  Inbox inbox(*this, pace_);
-  for (std::size_t s = 0; s < segments; ++s)
-    for (int step = 1; step < size(); ++step) {
-      const int peer = rank_further(-step);
-      inbox.expect(
-          peer, slot(static_cast<std::size_t>(peer), s), 0, {},
-          step < size() - 1 ? Inbox::Action() : [&, s] { combine_and_send(s); });
-    }
-  const std::size_t addends_expected = inbox.expected();
-  for (std::size_t s = 0; s < segments; ++s)
-    for (int step = 1; step < size(); ++step) {
-      const auto owner = static_cast<std::size_t>(rank_further(-step));
-      // The sum takes the addend's place, which must have left by then. Once this rank has added up a segment the
-      // others have as well, more or less.
-      const auto leave = [&, owner, s] { addends[s * ranks + owner]->wait(); };
-      inbox.expect(static_cast<int>(owner), std::as_writable_bytes(block(owner, s)),
-                   std::min((s + 1) * (ranks - 1), addends_expected), leave);
-    }
-  inbox.ask();
-  for (std::size_t s = 0; s < segments; ++s)
-    for (int step = 1; step < size(); ++step) {
+  Lockstep order(*this);
+  std::vector<std::size_t> addends(segments * ranks);  // Numbers of their sends.
+  for (int step = 1; step < size(); ++step)
+    for (std::size_t s = 0; s < segments; ++s) {
       const auto owner = static_cast<std::size_t>(rank_further(step));
-      addends[s * ranks + owner] = send(static_cast<int>(owner), std::as_bytes(block(owner, s)));
+      const int peer = rank_further(-step);
+      addends[s * ranks + owner] = order.send(static_cast<int>(owner), std::as_bytes(block(owner, s)));
+      order.receive(
+          peer, slot(static_cast<std::size_t>(peer), s), Lockstep::kNone,
+          step < size() - 1 ? Lockstep::Action() : [&, s] { add_up(s); });
     }
-  inbox.receive_all();
+  // How many receives it takes until this rank's sum of segment s is there.
+  const auto complete = [&](std::size_t s) { return (ranks - 2) * segments + s + 1; };
+  for (int step = 1; step < size(); ++step)
+    for (std::size_t s = 0; s < segments; ++s) {
+      const auto owner = static_cast<std::size_t>(rank_further(-step));
+      order.send(rank_further(step), std::as_bytes(block(self, s)), complete(s));
+      order.receive(static_cast<int>(owner), std::as_writable_bytes(block(owner, s)),
+                    addends[s * ranks + owner]);
+    }
+  order.run();
 }
 
 template <class T>

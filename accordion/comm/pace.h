@@ -1,4 +1,4 @@
-// How fast messages have been arriving, and so how much to ask for ahead.
+// How fast messages have been arriving, and so how far ahead of them to send.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,8 @@ namespace accordion {
 
 class Pace {
  public:
-  // What arrives while a request travels to a sender and through the queues on its way, which are longer the slower
-  // a network is: tens of milliseconds, whatever the rate.
-  std::size_t window_bytes() const {
+  // What arrives while a process wakes up and its answer comes back: more would only fill the network's queues.
+  std::size_t bytes_ahead() const {
     return std::max(kLeast, static_cast<std::size_t>(kAheadSeconds * bytes_per_second_));
   }
 
@@ -21,8 +20,8 @@ class Pace {
   }
 
  private:
-  static constexpr double kAheadSeconds = 0.02;
-  static constexpr std::size_t kLeast = 262144, kTelling = 262144;
+  static constexpr double kAheadSeconds = 0.006;
+  static constexpr std::size_t kLeast = 65536, kTelling = 262144;
 
   double bytes_per_second_ = 125e6;  // 1 Gbit/s, until known better.
 };
