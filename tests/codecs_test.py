@@ -28,7 +28,7 @@ SETTINGS = {
 
 class Codecs(ProgramTest):
     def accuracy(self, setting, *arguments):
-        out, _ = self.run_program("train", "--workers", 4, "--samples", 6000, "--batch", 32, "--epochs", 3, "--lr", 0.05,
+        out, _ = self.run_program("train", "--workers", 4, "--samples", 6000, "--test-samples", 2000, "--batch", 32, "--epochs", 3, "--lr", 0.05,
                                   "--codec", setting, *arguments, "--json", "--quiet", timeout=300)
         return json.loads(out)
 

@@ -41,6 +41,10 @@ void StateReader::refuse_length(std::string_view name, std::size_t found, std::s
          "has " + std::to_string(found) + " values, expected " + std::to_string(expected));
 }
 
+void StateReader::refuse_range(std::string_view name, std::int64_t found) const {
+  refuse(prefix_ + std::string(name), "is " + std::to_string(found) + ", which its type cannot hold");
+}
+
 void StateReader::require_all_read() const {
   for (auto piece = state_.lower_bound(prefix_); piece != state_.end() && piece->first.starts_with(prefix_);
        ++piece)

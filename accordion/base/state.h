@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -70,7 +71,11 @@ class StateReader {
   void get(std::string_view name, std::integral auto& value) const {
     auto number = static_cast<std::int64_t>(value);
     read_one(name, number);
-    value = static_cast<std::decay_t<decltype(value)>>(number);
+    using Value = std::decay_t<decltype(value)>;
+    // Those of 64 bits come back as they went, whatever their sign.
+    if constexpr (!std::is_same_v<Value, bool> && sizeof(Value) < sizeof number)
+      if (!std::in_range<Value>(number)) refuse_range(name, number);
+    value = static_cast<Value>(number);
   }
   template <class Number>
   void get(std::string_view name, std::vector<Number>& values, std::size_t count) const {
@@ -109,6 +114,7 @@ class StateReader {
   [[noreturn]] void refuse_type(std::string_view name, const StateValue& found,
                                 const StateValue& expected) const;
   [[noreturn]] void refuse_length(std::string_view name, std::size_t found, std::size_t expected) const;
+  [[noreturn]] void refuse_range(std::string_view name, std::int64_t found) const;
 
   const State& state_;
   Missing missing_;

@@ -72,6 +72,17 @@ TEST(State, SaysWhatDoesNotFit) {
             "state: step is there already, expected each name once");
 }
 
+TEST(State, RefusesNumbersThatDoNotFit) {
+  const State state = {{"x", std::vector<std::int64_t>{1ll << 40}}, {"y", std::vector<std::int64_t>{-1}}};
+  const StateReader reader(state);
+  int x = 7;
+  unsigned y = 7;
+  EXPECT_EQ(error_of([&] { reader.get("x", x); }), "state: x is 1099511627776, which its type cannot hold");
+  EXPECT_EQ(error_of([&] { reader.get("y", y); }), "state: y is -1, which its type cannot hold");
+  EXPECT_EQ(x, 7);
+  EXPECT_EQ(y, 7u);
+}
+
 TEST(State, RefusesWhatNobodyAskedFor) {
   State state;
   const StateWriter writer(state);

@@ -123,6 +123,11 @@ void check_levels(std::span<const CodecOptions> levels) {
     throw UsageError("level " + codec_text(*without) + " beside " + codec_text(*with) + ", expected " +
                      std::string(codec_name(*with)) +
                      " in all levels or in none: it keeps the momentum that others leave to the optimizer");
+  for (const CodecOptions& level : levels)
+    if (traits_of(level).momentum != traits_of(levels.front()).momentum)
+      throw UsageError(
+          "level " + codec_text(level) + " beside " + codec_text(levels.front()) +
+          ", expected the same momentum in all levels: what has gathered at one goes on at the next");
 }
 
 namespace {

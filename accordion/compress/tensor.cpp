@@ -18,4 +18,10 @@ std::vector<std::string> names_of(const std::vector<TensorInfo>& tensors) {
   return names;
 }
 
+std::size_t parameter_count(const std::vector<TensorInfo>& tensors) {
+  std::size_t count = 0;
+  for (const TensorInfo& tensor : tensors) count += tensor.shape.count();
+  return count;
+}
+
 }  // namespace accordion

@@ -23,5 +23,6 @@ struct TensorInfo {
 };
 
 std::vector<std::string> names_of(const std::vector<TensorInfo>& tensors);
+std::size_t parameter_count(const std::vector<TensorInfo>& tensors);
 
 }  // namespace accordion

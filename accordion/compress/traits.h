@@ -13,6 +13,8 @@ namespace accordion {
 struct OwnMomentum {
   double factor = 0;
   bool nesterov = false;
+
+  bool operator==(const OwnMomentum&) const = default;
 };
 
 // The option that says how much is sent: half of it sends about half. Between mild and strong is in use.

@@ -10,12 +10,6 @@
 namespace accordion {
 namespace {
 
-std::size_t parameters_of(const std::vector<TensorInfo>& tensors) {
-  std::size_t count = 0;
-  for (const TensorInfo& tensor : tensors) count += tensor.shape.count();
-  return count;
-}
-
 // Everything that the size and order of messages follow from, before a rank may refuse any of it alone.
 EngineOptions require_same(Group& group, const std::vector<TensorInfo>& tensors,
                            const EngineOptions& options) {
@@ -76,7 +70,7 @@ Engine::Engine(Group& group, std::vector<TensorInfo> tensors, EngineOptions opti
                std::unique_ptr<Controller> controller)
     : group_(group),
       options_(require_same(group, tensors, options)),
-      levels_(control_levels("control", options_.control, parameters_of(tensors))),
+      levels_(control_levels("control", options_.control, parameter_count(tensors))),
       // On every rank, so that all of them refuse what one refuses; rank 0's decides.
       controller_(controller
                       ? std::move(controller)
@@ -109,6 +103,31 @@ EpochReport Engine::end_epoch(double next_learning_rate, bool last) {
   report.stats.traffic.control_bytes += steering_.take_control_bytes();
   exchange_.set_epoch(++epoch_);
   return report;
+}
+
+void Engine::save_state(const StateWriter& state) const {
+  state.put("rank", group_.rank());
+  state.put("ranks", group_.size());
+  state.put("epoch", epoch_);
+  steering_.save_state(state.within("control"));
+  exchange_.save_state(state.within("exchange"));
+}
+
+void Engine::load_state(const StateReader& state) {
+  int rank = 0, ranks = 0;
+  state.get("rank", rank);
+  state.get("ranks", ranks);
+  // One rank that refuses alone would leave the others waiting.
+  std::int8_t wrong = rank != group_.rank() || ranks != group_.size();
+  group_.control().max(std::span(&wrong, 1));
+  if (wrong)
+    throw Error("rank " + std::to_string(group_.rank()) + " of " + std::to_string(group_.size()) +
+                " was given the state of rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
+                ", expected every rank to load its own, in a group of the same size");
+  state.get("epoch", epoch_);
+  exchange_.set_epoch(epoch_);
+  steering_.load_state(state.within("control"));
+  exchange_.load_state(state.within("exchange"));
 }
 
 }  // namespace accordion

@@ -101,6 +101,12 @@ class Engine {
   std::int64_t batch() const { return steering_.batch(); }
   const std::string& batch_reason() const { return steering_.batch_reason(); }
 
+  // Everything that the next step and the next decision depend on, between steps; each rank has its own. Loaded into an
+  // engine of the same tensors and options that has not decided anything yet: it goes on as if there had been no
+  // stop. Loading is collective.
+  void save_state(const StateWriter& state) const;
+  void load_state(const StateReader& state);
+
   // The exchange itself, for what is not about steps. To be used only between them.
   Exchange& exchange() { return exchange_; }
 

@@ -8,6 +8,7 @@
 #include <future>
 
 #include "accordion/base/error.h"
+#include "accordion/base/json.h"
 #include "accordion/base/noise_testing.h"
 #include "accordion/comm/loopback.h"
 
@@ -231,6 +232,127 @@ TEST(Engine, CountsEpochs) {
       EXPECT_LT(sent, before) << epoch;
       before = sent;
     }
+  });
+}
+
+double norm_of(const std::vector<Floats>& tensors) {
+  double squares = 0;
+  for (const Floats& tensor : tensors)
+    for (float value : tensor) squares += static_cast<double>(value) * value;
+  return std::sqrt(squares);
+}
+
+// The norm of the whole model's gradient, over all buckets, on each rank for itself.
+TEST(Engine, LimitsTheNormOfAStep) {
+  run_loopback_groups(2, [](Group& group) {
+    const auto gradients = gradients_of(group.rank(), 0), other = gradients_of(1 - group.rank(), 0);
+    const double norm = norm_of(gradients), theirs = norm_of(other);
+    for (const double limit : {0.5 * norm, 2 * std::max(norm, theirs)}) {
+      double same = limit;  // On both ranks: the settings must agree.
+      group.control().max(std::span(&same, 1));
+      Engine engine(group, kTensors, {.communication = {.clip_norm = same}});
+      const double mine = std::min(1.0, same / norm), its = std::min(1.0, same / theirs);
+      const auto means = run_step(engine, gradients);
+      for (std::size_t t = 0; t < means.size(); ++t)
+        for (std::size_t i = 0; i < means[t].size(); ++i)
+          ASSERT_NEAR(means[t][i], (mine * gradients[t][i] + its * other[t][i]) / 2, 1e-6);
+    }
+    // What is not finite has no norm to be limited: all is as bad as it came.
+    Engine engine(group, kTensors, {.communication = {.on_non_finite = NonFinite::kSkip, .clip_norm = 1}});
+    auto broken = gradients;
+    if (group.rank() == 1) broken[1][3] = std::numeric_limits<float>::infinity();
+    EXPECT_EQ(norm_of(run_step(engine, broken)), 0);
+    EXPECT_FALSE(engine.last_step_kept());
+    EXPECT_GT(norm_of(run_step(engine, gradients)), 0);
+  });
+}
+
+// A rank's steps and epochs, and what they gave.
+class Training {
+ public:
+  Training(Group& group, const ControlOptions& control)
+      : rank_(group.rank()),
+        engine_(group, kTensors, {.control = control, .learning_rate = 0.1, .seed = 5}) {}
+
+  void run(int from, int to) {
+    for (int step = from; step < to; ++step) {
+      // Gradients that fade, and a rate that falls once.
+      auto gradients = gradients_of(rank_, step % 4);
+      for (Floats& gradient : gradients)
+        for (float& value : gradient) value *= std::exp(-0.3f * static_cast<float>(step));
+      means.push_back(run_step(engine_, std::move(gradients)));
+      const double rate = step < 7 ? 0.1 : 0.01;
+      engine_.end_step(rate);
+      if (step % kEpoch < kEpoch - 1) continue;
+      const EpochReport report = engine_.end_epoch(rate);
+      Json record = Json::array();
+      for (const LayerRecord& layer : report.layers) record.push_back(to_json(layer));
+      for (const WindowRecord& window : report.windows) record.push_back(to_json(window));
+      for (std::size_t t = 0; t < kTensors.size(); ++t) record.push_back(engine_.level(t));
+      records.push_back(record.dump());
+    }
+  }
+
+  static constexpr int kEpoch = 3;
+  std::vector<std::vector<Floats>> means;
+  std::vector<std::string> records;
+  Engine& engine() { return engine_; }
+
+ private:
+  int rank_;
+  Engine engine_;
+};
+
+// After any number of steps, in the middle of an epoch or a window as well as between them.
+TEST(Engine, GoesOnFromItsStateAsIfThereHadBeenNoStop) {
+  ControlOptions windows = kAccordion, powersgd = kAccordion;
+  windows.window = 2;
+  powersgd.mild = "powersgd:approx-rank=4", powersgd.strong = "powersgd:approx-rank=1";
+  const ControlOptions lgreco{.controller = "lgreco", .mild = "topk:keep=0.5", .strong = "topk:keep=0.02"};
+  const ControlOptions qsgd{.codec = "qsgd:bits=4"};
+  constexpr int kSteps = 12;
+  for (const ControlOptions& control : {kAccordion, windows, powersgd, lgreco, qsgd})
+    for (int stop : {1, 3, 7, 9})
+      run_loopback_groups(2, [&](Group& group) {
+        const std::string what = control.controller + " " + control.mild + " stop " + std::to_string(stop);
+        Training whole(group, control), first(group, control), second(group, control);
+        whole.run(0, kSteps);
+        first.run(0, stop);
+        State state;
+        first.engine().save_state(StateWriter(state));
+        second.engine().load_state(StateReader(state));
+        second.run(stop, kSteps);
+        const auto stopped = static_cast<std::ptrdiff_t>(stop);
+        EXPECT_EQ(second.means, std::vector(whole.means.begin() + stopped, whole.means.end())) << what;
+        EXPECT_EQ(second.records,
+                  std::vector(whole.records.begin() + stopped / Training::kEpoch, whole.records.end()))
+            << what;
+      });
+}
+
+TEST(Engine, RefusesStateThatIsNotItsOwn) {
+  std::vector<State> states(2);
+  run_loopback_groups(2, [&](Group& group) {
+    Engine engine(group, kTensors, {.control = kAccordion});
+    run_step(engine, gradients_of(group.rank(), 0));
+    engine.save_state(StateWriter(states[static_cast<std::size_t>(group.rank())]));
+  });
+  // Both refuse, though only one was given the other's.
+  run_loopback_groups(2, [&](Group& group) {
+    Engine engine(group, kTensors, {.control = kAccordion});
+    try {
+      engine.load_state(StateReader(states[1]));
+      ADD_FAILURE() << "taken";
+    } catch (const Error& error) {
+      const std::string own = std::to_string(group.rank());
+      EXPECT_EQ(std::string(error.what()).find("rank " + own + " of 2 was given the state of rank 1 of 2"),
+                0u)
+          << error.what();
+    }
+  });
+  run_loopback_groups(1, [&](Group& group) {
+    Engine engine(group, kTensors, {.control = kAccordion});
+    EXPECT_THROW(engine.load_state(StateReader(states[0])), Error);
   });
 }
 

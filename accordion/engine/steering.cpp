@@ -3,6 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "accordion/base/error.h"
+#include "accordion/base/json.h"
+
 namespace accordion {
 
 Steering::Steering(int window_steps, std::vector<CodecOptions> levels, std::unique_ptr<Controller> controller,
@@ -29,22 +32,25 @@ void Steering::end_epoch(double next_rate, bool last) {
 }
 
 void Steering::end_window(double next_rate, bool last) {
-  const WindowStats stats = exchange_.take_window();
+  WindowStats stats = exchange_.take_window();
   if (std::isnan(rate_)) rate_ = next_rate;
   if (controller_) describe_layers(stats);
   if (controller_ && window_steps_ > 0) windows_.push_back({window_, rate_, stats.steps, layers_});
-  if (!last)
-    apply(controller_ ? controller_->decide({.window = window_,
-                                             .lr = rate_,
-                                             .next_lr = next_rate,
-                                             .norms = stats.norms,
-                                             .steps = stats.steps,
-                                             .squares = stats.squares,
-                                             .trials = stats.trials})
-                      : Decision{});
+  if (!last) apply(controller_ ? decide({rate_, next_rate, std::move(stats)}) : Decision{});
   ++window_;
   steps_ = 0;
   rate_ = next_rate;
+}
+
+Decision Steering::decide(Window window) {
+  const WindowStats& stats = seen_.emplace_back(std::move(window)).stats;
+  return controller_->decide({.window = static_cast<int>(seen_.size()) - 1,
+                              .lr = seen_.back().rate,
+                              .next_lr = seen_.back().next_rate,
+                              .norms = stats.norms,
+                              .steps = stats.steps,
+                              .squares = stats.squares,
+                              .trials = stats.trials});
 }
 
 void Steering::describe_layers(const WindowStats& stats) {
@@ -82,6 +88,84 @@ void Steering::apply(Decision decision) {
   if (changed) exchange_.set_levels(std::vector<int>(message.begin(), message.end()));
   reasons_ = std::move(decision.reasons);
   batch_reason_ = std::move(decision.batch_reason);
+}
+
+void Steering::save_state(const StateWriter& state) const {
+  std::vector<std::int64_t> levels;
+  for (std::size_t i = 0; i < exchange_.tensors(); ++i) levels.push_back(exchange_.level(i));
+  state.put("levels", levels);
+  state.put("batch", batch_);
+  state.put("window", window_);
+  state.put("steps", steps_);
+  state.put("rate", rate_);
+  if (!controller_) return;
+  state.put("seen", seen_.size());
+  for (std::size_t w = 0; w < seen_.size(); ++w) {
+    const auto& [rate, next_rate, stats] = seen_[w];
+    const StateWriter window = state.within("seen").within(std::to_string(w));
+    window.put("rates", std::vector{rate, next_rate});
+    window.put("steps", stats.steps);
+    window.put("norms", stats.norms);
+    window.put("squares", stats.squares);
+    for (std::size_t i = 0; i < stats.trials.size(); ++i) {
+      std::vector<double> values;
+      for (const Trial& trial : stats.trials[i]) values.insert(values.end(), {trial.error, trial.bytes});
+      window.put("trials/" + std::to_string(i), values);
+    }
+    window.put("trials", stats.trials.size());
+  }
+  Json windows = Json::array(), layers = Json::array();
+  for (const WindowRecord& window : windows_) windows.push_back(to_json(window));
+  for (const LayerRecord& layer : layers_) layers.push_back(to_json(layer));
+  state.put("record", Json{{"windows", windows}, {"layers", layers}}.dump());
+}
+
+void Steering::load_state(const StateReader& state) {
+  std::vector<std::int64_t> levels;
+  state.get("levels", levels);
+  if (levels.size() != exchange_.tensors())
+    throw Error("state of " + std::to_string(levels.size()) + " tensors, expected " +
+                std::to_string(exchange_.tensors()));
+  for (const std::int64_t level : levels)
+    if (level < 0 || level >= static_cast<std::int64_t>(levels_.size()))
+      throw Error("state with level " + std::to_string(level) + ", expected one of " +
+                  std::to_string(levels_.size()));
+  exchange_.set_levels(std::vector<int>(levels.begin(), levels.end()));
+  state.get("batch", batch_);
+  state.get("window", window_);
+  state.get("steps", steps_);
+  state.get("rate", rate_);
+  if (!controller_) return;
+  if (!seen_.empty()) throw Error("state for a controller that has decided already, expected a new one");
+  std::size_t windows = 0;
+  state.get("seen", windows);
+  for (std::size_t w = 0; w < windows; ++w) {
+    const StateReader window = state.within("seen").within(std::to_string(w));
+    std::vector<double> rates;
+    WindowStats stats;
+    window.get("rates", rates, 2);
+    window.get("steps", stats.steps);
+    window.get("norms", stats.norms);
+    window.get("squares", stats.squares);
+    std::size_t tensors = 0;
+    window.get("trials", tensors);
+    for (std::size_t i = 0; i < tensors; ++i) {
+      std::vector<double> values;
+      window.get("trials/" + std::to_string(i), values);
+      std::vector<Trial>& trials = stats.trials.emplace_back();
+      for (std::size_t k = 0; k + 1 < values.size(); k += 2) trials.push_back({values[k], values[k + 1]});
+    }
+    const Decision decision = decide({rates[0], rates[1], std::move(stats)});
+    reasons_ = decision.reasons;
+    batch_reason_ = decision.batch_reason;
+  }
+  std::string text;
+  state.get("record", text);
+  const Json record = Json::parse(text);
+  windows_.clear();
+  for (const Json& window : record.at("windows")) from_json(window, windows_.emplace_back());
+  layers_.clear();
+  for (const Json& layer : record.at("layers")) from_json(layer, layers_.emplace_back());
 }
 
 }  // namespace accordion

@@ -36,10 +36,22 @@ class Steering {
   const std::vector<LayerRecord>& layers() const { return layers_; }
   std::vector<WindowRecord> take_windows() { return std::exchange(windows_, {}); }
 
+  // Everything that the next decision depends on. A controller is a pure function of what it has been shown, so that is
+  // what is kept of it. Loaded before anything has been decided but the first levels; collective.
+  void save_state(const StateWriter& state) const;
+  void load_state(const StateReader& state);
+
   // Of decisions, since the last call.
   std::uint64_t take_control_bytes() { return std::exchange(control_bytes_, 0); }
 
  private:
+  // What the controller was shown at the end of one.
+  struct Window {
+    double rate, next_rate;
+    WindowStats stats;
+  };
+
+  Decision decide(Window window);
   void end_window(double next_rate, bool last);
   void describe_layers(const WindowStats& stats);
   void apply(Decision decision);
@@ -49,6 +61,7 @@ class Steering {
   std::unique_ptr<Controller> controller_;
   Exchange& exchange_;
   Communicator& control_;
+  std::vector<Window> seen_;  // By the controller, from the first on.
   int window_ = 0;
   int steps_ = 0;  // In this window.
   double rate_;    // The schedule's at its first step.

@@ -161,7 +161,9 @@ TEST(Steering, RecordsWhatWasInForce) {
         EXPECT_EQ(layers[i].codec, codec_text(kLevels[static_cast<std::size_t>(decision.levels[i])]));
         EXPECT_EQ(layers[i].reason, decision.reasons[i]);
         EXPECT_EQ(layers[i].level_errors.size(), kLevels.size());
-        EXPECT_EQ(layers[i].level_bytes.size(), kLevels.size());
+        ASSERT_EQ(layers[i].level_bytes.size(), kLevels.size());
+        EXPECT_EQ(layers[i].level_errors[0], 0) << "which sends everything";
+        EXPECT_EQ(layers[i].level_bytes[0], 4.0 * static_cast<double>(layers[i].elements));
         EXPECT_NEAR(layers[i].squares.value(), static_cast<double>(layers[i].elements), 1e-2);
       }
       // A level that compresses nothing of it.

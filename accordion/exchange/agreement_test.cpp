@@ -4,6 +4,7 @@
 
 #include "accordion/base/error.h"
 #include "accordion/comm/loopback.h"
+#include "accordion/exchange/exchange.h"
 
 namespace accordion {
 namespace {
@@ -49,6 +50,44 @@ TEST(Agreement, DoesNotTrustALengthThatAPeerAnnounces) {
     } catch (const Error& error) {
       EXPECT_STREQ(error.what(),
                    "rank 1 announces a claim of 1152921504606846976 bytes, expected at most 67108864");
+    }
+  });
+}
+
+TEST(Exchange, CountsWhatItSaysBesideGradients) {
+  run_loopback(2, [](Communicator& group) {
+    Exchange exchange(group, {{"a", {{64, 64}}}}, {.levels = {parse_codec("threshold:lambda=0.5")}});
+    EXPECT_EQ(exchange.take_epoch_stats().traffic.control_bytes, 16u) << "that levels are the same";
+    std::vector<float> gradient(64 * 64, 1);
+    exchange.mean(gradient, std::vector<Slice>{{0, 0, gradient.size()}});
+    exchange.end_step();
+    EXPECT_EQ(exchange.take_epoch_stats().traffic.control_bytes, 8u + 4u)
+        << "a length, and that all was finite";
+  });
+}
+
+// A peer that sends something else than it should, in the place of an exchange.
+TEST(Exchange, DoesNotTrustALengthThatAPeerAnnounces) {
+  run_loopback(2, [](Communicator& group) {
+    const std::vector<TensorInfo> tensors = {{"a", {{64, 64}}}};
+    if (group.rank() == 1) {
+      std::uint64_t nothing[2] = {};
+      group.max(std::span<std::uint64_t>(nothing));
+      const std::uint64_t absurd = 1ull << 60;
+      std::vector<std::uint64_t> lengths(2);
+      group.gather(std::as_bytes(std::span(&absurd, 1)), std::as_writable_bytes(std::span(lengths)));
+      return;
+    }
+    Exchange exchange(group, tensors, {.levels = {parse_codec("threshold:lambda=0.5")}});
+    std::vector<float> gradient(64 * 64, 1);
+    try {
+      exchange.mean(gradient, std::vector<Slice>{{0, 0, gradient.size()}});
+      ADD_FAILURE() << "believed";
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what())
+                    .find("rank 0: rank 1 announces 1152921504606846976 bytes, expected at most"),
+                0u)
+          << error.what();
     }
   });
 }

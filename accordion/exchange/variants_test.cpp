@@ -313,6 +313,9 @@ TEST(Levels, RefuseDgcBesideAnother) {
   EXPECT_THROW(check_levels(mixed), UsageError);
   const std::vector<CodecOptions> same = {parse_codec("dgc:keep=0.01"), parse_codec("dgc")};
   EXPECT_NO_THROW(check_levels(same));
+  const std::vector<CodecOptions> slower = {parse_codec("dgc:keep=0.01"),
+                                            parse_codec("dgc:keep=0.01,momentum=0.5")};
+  EXPECT_THROW(check_levels(slower), UsageError);
 }
 
 }  // namespace

@@ -148,10 +148,4 @@ std::vector<TensorInfo> model_shapes(const std::string& name) {
   throw UsageError(unknown_name("model", name, shape_names()));
 }
 
-std::size_t parameter_count(const std::vector<TensorInfo>& tensors) {
-  std::size_t count = 0;
-  for (const TensorInfo& tensor : tensors) count += tensor.shape.count();
-  return count;
-}
-
 }  // namespace accordion

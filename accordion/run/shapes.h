@@ -15,6 +15,4 @@ std::vector<std::string> shape_names();
 // Throws UsageError for an unknown name.
 std::vector<TensorInfo> model_shapes(const std::string& name);
 
-std::size_t parameter_count(const std::vector<TensorInfo>& tensors);
-
 }  // namespace accordion

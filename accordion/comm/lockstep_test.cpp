@@ -1,0 +1,111 @@
+// What collectives ask of a back end, whatever back end it is: bytes are in use until their transfer was waited for, a
+// receive is asked for before it is needed, and nobody sends far ahead of what it receives.
+#include "accordion/comm/lockstep.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <list>
+#include <numeric>
+
+#include "accordion/comm/loopback.h"
+
+namespace accordion {
+namespace {
+
+class Checked final : public Communicator {
+ public:
+  explicit Checked(Communicator& inner) : inner_(inner) {}
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+
+  std::unique_ptr<Transfer> start_send(int to, std::span<const std::byte> bytes) override {
+    EXPECT_TRUE(unused(bytes, receiving_)) << "sent from bytes that are being received";
+    ++sends;
+    sent_bytes_ += bytes.size();
+    most_ahead = std::max(most_ahead, sent_bytes_ - std::min(sent_bytes_, received_bytes_));
+    return std::make_unique<Use>(inner_.start_send(to, bytes), sending_, bytes, nullptr);
+  }
+  std::unique_ptr<Transfer> start_receive(int from, std::span<std::byte> bytes) override {
+    EXPECT_TRUE(unused(bytes, sending_)) << "received into bytes that are being sent";
+    EXPECT_TRUE(unused(bytes, receiving_)) << "received twice";
+    if (sends == 0) ++asked_before_first_send;
+    return std::make_unique<Use>(inner_.start_receive(from, bytes), receiving_, bytes, &received_bytes_);
+  }
+
+  std::size_t sends = 0, asked_before_first_send = 0, most_ahead = 0;
+
+ private:
+  using Places = std::list<std::span<const std::byte>>;
+
+  class Use final : public Transfer {
+   public:
+    Use(std::unique_ptr<Transfer> transfer, Places& places, std::span<const std::byte> bytes,
+        std::size_t* count)
+        : transfer_(std::move(transfer)),
+          places_(places),
+          place_(places.insert(places.end(), bytes)),
+          count_(count) {}
+    ~Use() override { end(); }
+    void wait() override {
+      transfer_->wait();
+      end();
+    }
+
+   private:
+    void end() {
+      if (place_ == places_.end()) return;
+      if (count_) *count_ += place_->size();
+      places_.erase(place_);
+      place_ = places_.end();
+    }
+    std::unique_ptr<Transfer> transfer_;
+    Places& places_;
+    Places::iterator place_;
+    std::size_t* count_;
+  };
+
+  static bool unused(std::span<const std::byte> bytes, const Places& places) {
+    return std::none_of(places.begin(), places.end(), [&](std::span<const std::byte> other) {
+      return bytes.data() < other.data() + other.size() && other.data() < bytes.data() + bytes.size();
+    });
+  }
+
+  Communicator& inner_;
+  Places sending_, receiving_;
+  std::size_t sent_bytes_ = 0, received_bytes_ = 0;
+};
+
+TEST(Lockstep, KeepsTheRulesOfTransfers) {
+  for (int ranks : {2, 3, 5})
+    for (std::size_t count : {1u, 10'000u, 40'000u, 1'000'000u})
+      run_loopback(ranks, [&](Communicator& inner) {
+        Checked group(inner);
+        std::vector<float> values(count);
+        std::iota(values.begin(), values.end(), static_cast<float>(group.rank()));
+        group.sum(std::span(values));
+        const auto n = static_cast<float>(ranks);
+        EXPECT_EQ(values[0], n * (n - 1) / 2);
+        std::vector<std::byte> all(count * static_cast<std::size_t>(ranks));
+        group.gather(std::as_bytes(std::span(values)).first(count), all);
+        group.broadcast(all, ranks - 1);
+        EXPECT_GT(group.asked_before_first_send, 0u) << "requests wait behind what was sent before them";
+      });
+}
+
+// The first rank is late: the others must not have sent it, or each other, all they have.
+TEST(Lockstep, NobodySendsFarAhead) {
+  constexpr std::size_t kCount = 2'000'000;
+  for (int ranks : {2, 4})
+    run_loopback(ranks, [&](Communicator& inner) {
+      Checked group(inner);
+      std::vector<float> values(kCount, 1);
+      group.sum(std::span(values));
+      const std::size_t whole =
+          2 * kCount * sizeof(float) * static_cast<std::size_t>(ranks - 1) / static_cast<std::size_t>(ranks);
+      EXPECT_LT(group.most_ahead, whole / 2) << "of " << whole;
+    });
+}
+
+}  // namespace
+}  // namespace accordion
