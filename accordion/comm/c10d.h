@@ -3,8 +3,11 @@
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "accordion/comm/communicator.h"
@@ -39,6 +42,16 @@ class C10dCommunicator final : public Communicator {
 // Over groups that exist. If both are the same one, they share a communicator.
 Group c10d_group(c10::intrusive_ptr<c10d::ProcessGroup> gradients,
                  c10::intrusive_ptr<c10d::ProcessGroup> control);
+
+// Two new groups over Gloo, of ranks that share a store in which nobody else uses `prefix`. On the network interface of that
+// name; empty: where torch's own Gloo groups are. Collective.
+struct StoreMeeting {
+  c10::intrusive_ptr<c10d::Store> store;
+  int rank = 0, size = 1;
+  std::string prefix = "accordion", interface = {};
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);
+};
+Group c10d_group(const StoreMeeting& meeting);
 
 // What carries the group's control traffic. Throws UsageError unless that is a process group.
 c10::intrusive_ptr<c10d::ProcessGroup> control_process_group(Group& group);

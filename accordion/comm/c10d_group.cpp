@@ -28,6 +28,34 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
+using DevicePtr = std::shared_ptr<gloo::transport::Device>;
+
+// Gloo's connections between ranks that have met.
+c10::intrusive_ptr<c10d::ProcessGroup> connect(const StoreMeeting& met, const DevicePtr& device,
+                                               const std::string& name) {
+  try {
+    auto options = c10d::ProcessGroupGloo::Options::create(met.timeout);
+    options->devices.push_back(device);
+    options->threads = 1;  // Of no use to messages between two ranks.
+    const StorePtr own = c10::make_intrusive<c10d::PrefixStore>(name, met.store);
+    auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(own, met.rank, met.size, options);
+    return compat::wrap(own, met.rank, met.size, gloo);
+  } catch (...) {
+    throw Error("rank " + std::to_string(met.rank) + ": connecting to " + std::to_string(met.size - 1) +
+                " other ranks for " + name + ": " + reason_of_current_exception());
+  }
+}
+
+DevicePtr device_of(const std::string& interface) {
+  try {
+    return interface.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
+                             : c10d::ProcessGroupGloo::createDeviceForInterface(interface);
+  } catch (...) {
+    throw Error("Gloo on " + (interface.empty() ? std::string("this host's address") : interface) + ": " +
+                reason_of_current_exception());
+  }
+}
+
 class Meeting {
  public:
   explicit Meeting(const Rendezvous& plan) : plan_(plan), deadline_(Clock::now() + plan.timeout) { check(); }
@@ -42,9 +70,6 @@ class Meeting {
   void await_everyone(c10d::Store& store) const;
 
   std::shared_ptr<gloo::transport::Device> device() const;
-  c10::intrusive_ptr<c10d::ProcessGroup> connect(
-      const StorePtr& store, const std::string& name,
-      const std::shared_ptr<gloo::transport::Device>& device) const;
 
  private:
   bool hosts() const { return plan_.rank == 0 && !plan_.store_elsewhere; }
@@ -233,22 +258,6 @@ std::shared_ptr<gloo::transport::Device> Meeting::device() const {
   }
 }
 
-c10::intrusive_ptr<c10d::ProcessGroup> Meeting::connect(
-    const StorePtr& store, const std::string& name,
-    const std::shared_ptr<gloo::transport::Device>& device) const {
-  try {
-    auto options = c10d::ProcessGroupGloo::Options::create(plan_.timeout);
-    options->devices.push_back(device);
-    options->threads = 1;  // Of no use to messages between two ranks.
-    const StorePtr own = c10::make_intrusive<c10d::PrefixStore>(name, store);
-    auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(own, plan_.rank, plan_.size, options);
-    return compat::wrap(own, plan_.rank, plan_.size, gloo);
-  } catch (...) {
-    fail("connecting to " + std::to_string(plan_.size - 1) + " other ranks for " + name + ": " +
-         reason_of_current_exception());
-  }
-}
-
 // Rank 0 may serve the others from its store as long as they live.
 struct Member {
   Member(StorePtr store, c10::intrusive_ptr<c10d::ProcessGroup> connections)
@@ -270,10 +279,19 @@ Group c10d_group(const Rendezvous& plan) {
   const StorePtr store = meeting.enter();
   meeting.await_everyone(*store);
   const auto device = meeting.device();
-  auto gradients = member(store, meeting.connect(store, "gradients", device));
-  auto control = member(store, meeting.connect(store, "control", device));
+  const StoreMeeting met{.store = store, .rank = plan.rank, .size = plan.size, .timeout = plan.timeout};
+  auto gradients = member(store, connect(met, device, "gradients"));
+  auto control = member(store, connect(met, device, "control"));
   meeting.leave_store(*control);
   return {std::move(gradients), std::move(control)};
+}
+
+Group c10d_group(const StoreMeeting& meeting) {
+  StoreMeeting met = meeting;
+  met.store = c10::make_intrusive<c10d::PrefixStore>(meeting.prefix, meeting.store);
+  const DevicePtr device = device_of(meeting.interface);
+  return {member(met.store, connect(met, device, "gradients")),
+          member(met.store, connect(met, device, "control"))};
 }
 
 }  // namespace accordion

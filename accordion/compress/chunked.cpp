@@ -116,6 +116,7 @@ class Chunked final : public Compressor {
 
   void save_state(const StateWriter& state) const override { state.put("owed", owed_); }
   void load_state(const StateReader& state) override { state.get("owed", owed_); }
+  void forget_own() override { owed_.clear(); }
 
  private:
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }

@@ -101,6 +101,9 @@ class Compressor {
   // codecs have. The residual is not the codec's.
   virtual void save_state(const StateWriter& state) const {}
   virtual void load_state(const StateReader& state) {}
+
+  // Forgets of that what other ranks do not have.
+  virtual void forget_own() {}
 };
 
 }  // namespace accordion

@@ -129,6 +129,7 @@ class Dgc final : public Compressor {
 
   void save_state(const StateWriter& state) const override { state.put("momentum", momentum_); }
   void load_state(const StateReader& state) override { state.get("momentum", momentum_, n_); }
+  void forget_own() override { std::fill(momentum_.begin(), momentum_.end(), 0.0f); }
 
  private:
   struct Guess {

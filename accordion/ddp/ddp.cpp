@@ -54,11 +54,7 @@ std::vector<std::pair<std::string, torch::Tensor>> exchanged_parameters(torch::n
   for (const auto& item : module.named_parameters()) {
     const torch::Tensor& tensor = item.value();
     if (!tensor.requires_grad() || !seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
-    if (!tensor.device().is_cpu())
-      throw UsageError("parameter " + item.key() + " is on " + tensor.device().str() + ", expected the CPU");
-    if (tensor.scalar_type() != torch::kFloat && tensor.scalar_type() != torch::kDouble)
-      throw UsageError("parameter " + item.key() + " is of type " + c10::toString(tensor.scalar_type()) +
-                       ", expected Float or Double");
+    require_exchangeable(item.key(), tensor);
     result.emplace_back(item.key(), tensor);
   }
   if (result.empty()) throw UsageError("the module has no parameter that needs a gradient");

@@ -168,9 +168,9 @@ TEST(DdpErrors, RefusesOtherDifferencesToo) {
 
 TEST(DdpErrors, RefusesWhatItCannotTrain) {
   run_ranks(1, [&](Group& group) {
-    torch::nn::Linear half(4, 2);
-    half->to(torch::kHalf);
-    EXPECT_THROW(DistributedDataParallel(half, group), UsageError);
+    torch::nn::Linear complex(4, 2);
+    complex->to(torch::kComplexFloat);
+    EXPECT_THROW(DistributedDataParallel(complex, group), UsageError);
     torch::nn::Linear frozen(4, 2);
     for (Tensor& parameter : frozen->parameters()) parameter.requires_grad_(false);
     EXPECT_THROW(DistributedDataParallel(frozen, group), UsageError);

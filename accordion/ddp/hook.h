@@ -3,12 +3,16 @@
 
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "accordion/engine/engine.h"
 
 namespace accordion {
+
+// Throws UsageError for a parameter whose gradients cannot be exchanged.
+void require_exchangeable(const std::string& name, const at::Tensor& parameter);
 
 class BucketHook final : public c10d::CommHookInterface {
  public:
@@ -19,6 +23,9 @@ class BucketHook final : public c10d::CommHookInterface {
   // The future gives the bucket back holding the mean, or the error.
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override;
   at::Tensor parseHookResult(const c10::IValue& result) override { return result.toTensor(); }
+
+  // The same with a future of the caller's, and what it is to give: the bucket's buffer in some form.
+  void post(c10d::GradBucket& bucket, c10::intrusive_ptr<c10::ivalue::Future> future, c10::IValue result);
 
  private:
   Engine& engine_;

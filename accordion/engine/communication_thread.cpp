@@ -3,37 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "accordion/base/error.h"
-#include "accordion/kernels/dense.h"
 
 namespace accordion {
 namespace {
 
 constexpr int kMostUnderWay = 2;  // What an exchange has room for.
-
-double sum_of_squares(const PostedBucket& bucket) {
-  if (const auto* floats = std::get_if<std::span<float>>(&bucket.values))
-    return kernels::sum_of_squares(*floats);
-  const auto doubles = std::get<std::span<double>>(bucket.values);
-  return std::inner_product(doubles.begin(), doubles.end(), doubles.begin(), 0.0);
-}
-
-void scale(PostedBucket& bucket, double factor) {
-  if (const auto* floats = std::get_if<std::span<float>>(&bucket.values))
-    return kernels::scale(*floats, static_cast<float>(factor));
-  for (double& value : std::get<std::span<double>>(bucket.values)) value *= factor;
-}
-
-void fill(const PostedBucket& bucket, double value) {
-  std::visit(
-      [&](auto values) {
-        std::fill(values.begin(), values.end(), static_cast<typename decltype(values)::value_type>(value));
-      },
-      bucket.values);
-}
 
 // All ranks throw it at once, after the same collective: they can go on.
 struct NotFinite : Error {
@@ -142,10 +119,10 @@ void CommunicationThread::clip() {
   auto end = std::find_if(posted_.begin(), posted_.end(), [](const Job& job) { return job.bucket.last; });
   if (end != posted_.end()) ++end;
   double squares = 0;
-  for (auto job = posted_.begin(); job != end; ++job) squares += sum_of_squares(job->bucket);
-  const double norm = std::sqrt(squares);
+  for (auto job = posted_.begin(); job != end; ++job) squares += sum_of_squares(job->bucket.values);
+  const double norm = std::sqrt(squares) / exchange_.scale();
   if (!(norm > options_.clip_norm) || !std::isfinite(norm)) return;
-  for (auto job = posted_.begin(); job != end; ++job) scale(job->bucket, options_.clip_norm / norm);
+  for (auto job = posted_.begin(); job != end; ++job) scale(job->bucket.values, options_.clip_norm / norm);
 }
 
 void CommunicationThread::prepare(Job& job) {
@@ -222,7 +199,7 @@ void CommunicationThread::end_step(const std::vector<Job>& step) {
   if (options_.on_non_finite == NonFinite::kThrow) throw NotFinite();
   const double value =
       options_.on_non_finite == NonFinite::kSkip ? 0 : std::numeric_limits<double>::quiet_NaN();
-  for (const Job& job : step) fill(job.bucket, value);
+  for (const Job& job : step) fill(job.bucket.values, value);
 }
 
 // Nothing of a failed step is kept. Where all ranks failed alike, the next step may do better.

@@ -12,7 +12,6 @@
 #include <mutex>
 #include <span>
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "accordion/exchange/exchange.h"
@@ -45,7 +44,7 @@ struct CommunicationOptions {
 };
 
 struct PostedBucket {
-  std::variant<std::span<float>, std::span<double>> values;
+  Values values;
   std::vector<Slice> slices;
   bool last = false;  // Of its step.
   // Where ranks may not use all tensors: a flag a slice, whether this one did. Empty: all are used.

@@ -5,6 +5,7 @@
 
 #include "accordion/base/error.h"
 #include "accordion/base/json.h"
+#include "accordion/base/options.h"
 #include "accordion/exchange/agreement.h"
 
 namespace accordion {
@@ -36,12 +37,13 @@ EngineOptions require_same(Group& group, const std::vector<TensorInfo>& tensors,
 // Only the rank that decides watches.
 ExchangeOptions exchange_options(const EngineOptions& options, const std::vector<CodecOptions>& levels,
                                  const Controller& controller, int rank) {
-  ExchangeOptions exchange{.levels = levels,
-                           .routing = options.routing,
-                           .seed = options.seed,
-                           .published = options.control.published(),
-                           .threads = options.threads,
-                           .watch_dense = options.communication.on_non_finite != NonFinite::kPropagate};
+  ExchangeOptions exchange{
+      .levels = levels,
+      .routing = options.routing,
+      .seed = options.seed,
+      .published = options.control.published(),
+      .threads = options.threads,
+      .watch_dense = options.scaled || options.communication.on_non_finite != NonFinite::kPropagate};
   if (rank != 0) return exchange;
   const Needs needs = controller.needs();
   exchange.track = {.norms = options.record_norms || needs.norms,
@@ -65,6 +67,24 @@ CommunicationOptions with_clipping(CommunicationOptions communication,
 }
 
 }  // namespace
+
+EpochRecord to_record(EpochReport report) {
+  const Traffic& traffic = report.stats.traffic;
+  EpochRecord record;
+  record.epoch = report.epoch;
+  record.steps = report.stats.steps;
+  record.dropped_steps = report.stats.dropped_steps;
+  record.payload_bytes = traffic.payload_bytes;
+  record.wire_bytes = traffic.wire_bytes;
+  record.control_bytes = traffic.control_bytes;
+  record.paper_floats = traffic.paper_floats;
+  record.entries = traffic.entries;
+  record.saturated = traffic.saturated;
+  record.hidden_share = report.overlap.hidden_share();
+  record.layers = std::move(report.layers);
+  record.windows = std::move(report.windows);
+  return record;
+}
 
 Engine::Engine(Group& group, std::vector<TensorInfo> tensors, EngineOptions options,
                std::unique_ptr<Controller> controller)
@@ -95,8 +115,15 @@ void Engine::set_batch(std::int64_t local_samples) {
   set_batch(local_samples, global_samples);
 }
 
+void Engine::set_scale(double scale) {
+  if (!(scale > 0) || !std::isfinite(scale))
+    throw UsageError("set_scale: " + number_text(scale) + ", expected a finite number above 0");
+  exchange_.set_scale(scale);
+}
+
 EpochReport Engine::end_epoch(double next_learning_rate, bool last) {
-  EpochReport report{.stats = exchange_.take_epoch_stats(), .overlap = thread_.take_overlap()};
+  EpochReport report{
+      .epoch = epoch_, .stats = exchange_.take_epoch_stats(), .overlap = thread_.take_overlap()};
   steering_.end_epoch(next_learning_rate, last);
   report.layers = steering_.layers();
   report.windows = steering_.take_windows();
@@ -113,21 +140,24 @@ void Engine::save_state(const StateWriter& state) const {
   exchange_.save_state(state.within("exchange"));
 }
 
-void Engine::load_state(const StateReader& state) {
+void Engine::load_state(const StateReader& state, Residuals residuals) {
   int rank = 0, ranks = 0;
   state.get("rank", rank);
   state.get("ranks", ranks);
-  // One rank that refuses alone would leave the others waiting.
-  std::int8_t wrong = rank != group_.rank() || ranks != group_.size();
+  const bool own = residuals == Residuals::kKeep;
+  // One rank that refuses alone would leave the others waiting. What the controller has seen, rank 0 alone has kept.
+  std::int8_t wrong = own ? rank != group_.rank() || ranks != group_.size() : group_.rank() == 0 && rank != 0;
   group_.control().max(std::span(&wrong, 1));
   if (wrong)
-    throw Error("rank " + std::to_string(group_.rank()) + " of " + std::to_string(group_.size()) +
-                " was given the state of rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
-                ", expected every rank to load its own, in a group of the same size");
+    throw StateOfAnotherRank("rank " + std::to_string(group_.rank()) + " of " +
+                             std::to_string(group_.size()) + " was given the state of rank " +
+                             std::to_string(rank) + " of " + std::to_string(ranks) +
+                             (own ? ", expected every rank to load its own, in a group of the same size"
+                                  : ", expected rank 0's, which has what the controller has seen"));
   state.get("epoch", epoch_);
   exchange_.set_epoch(epoch_);
   steering_.load_state(state.within("control"));
-  exchange_.load_state(state.within("exchange"));
+  exchange_.load_state(state.within("exchange"), residuals);
 }
 
 }  // namespace accordion

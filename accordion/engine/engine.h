@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "accordion/base/error.h"
 #include "accordion/comm/group.h"
 #include "accordion/compress/tensor.h"
 #include "accordion/engine/communication_thread.h"
@@ -39,10 +40,18 @@ struct EngineOptions {
   // Keep norms of summed gradients for the record even if the controller needs none. Costs an addition an
   // element, on rank 0.
   bool record_norms = false;
+  // Losses are scaled: steps that are not finite are to be expected, and norms must not be lost to them.
+  bool scaled = false;
+};
+
+// Of a rank that was given another one's state; thrown on every rank.
+struct StateOfAnotherRank : Error {
+  using Error::Error;
 };
 
 // What an epoch leaves behind.
 struct EpochReport {
+  int epoch = 0;
   EpochStats stats = {};
   Overlap overlap = {};
   // Rank 0's: the layers in the epoch, or in the last window that has ended, and the windows that ended in it,
@@ -50,6 +59,9 @@ struct EpochReport {
   std::vector<LayerRecord> layers = {};
   std::vector<WindowRecord> windows = {};
 };
+
+// As the record has it; what the engine does not know is for the caller to add.
+EpochRecord to_record(EpochReport report);
 
 class Engine {
  public:
@@ -72,6 +84,10 @@ class Engine {
   // The same where the global number is not known. Collective.
   void set_batch(std::int64_t local_samples);
 
+  // Gradients are posted, and come back, times this: a loss scale, the same on every rank. Residuals and norms are
+  // without it. Holds until changed.
+  void set_scale(double scale);
+
   // Takes a bucket of gradients and gives back their mean over the samples of all ranks. Its memory must last
   // until `done` is called, from another thread, when the step's last bucket has been exchanged.
   void post(PostedBucket bucket, CommunicationThread::Done done) {
@@ -93,6 +109,9 @@ class Engine {
   // What this rank has handed to the network so far, for gradients and for control.
   std::uint64_t sent_bytes() const { return group_.sent_bytes(); }
 
+  // What this epoch has come to so far.
+  EpochStats epoch_stats() const { return exchange_.epoch_stats(); }
+
   // How well communication hid behind backward since the last call, or the last epoch's end.
   Overlap take_overlap() { return thread_.take_overlap(); }
 
@@ -103,9 +122,9 @@ class Engine {
 
   // Everything that the next step and the next decision depend on, between steps; each rank has its own. Loaded into an
   // engine of the same tensors and options that has not decided anything yet: it goes on as if there had been no
-  // stop. Loading is collective.
+  // stop. Loading is collective. Without residuals every rank may load rank 0's state, of a group of any size.
   void save_state(const StateWriter& state) const;
-  void load_state(const StateReader& state);
+  void load_state(const StateReader& state, Residuals residuals = Residuals::kKeep);
 
   // The exchange itself, for what is not about steps. To be used only between them.
   Exchange& exchange() { return exchange_; }

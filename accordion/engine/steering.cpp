@@ -98,6 +98,7 @@ void Steering::save_state(const StateWriter& state) const {
   state.put("window", window_);
   state.put("steps", steps_);
   state.put("rate", rate_);
+  state.put("control_bytes", control_bytes_);
   if (!controller_) return;
   state.put("seen", seen_.size());
   for (std::size_t w = 0; w < seen_.size(); ++w) {
@@ -135,6 +136,7 @@ void Steering::load_state(const StateReader& state) {
   state.get("window", window_);
   state.get("steps", steps_);
   state.get("rate", rate_);
+  state.get("control_bytes", control_bytes_);
   if (!controller_) return;
   if (!seen_.empty()) throw Error("state for a controller that has decided already, expected a new one");
   std::size_t windows = 0;

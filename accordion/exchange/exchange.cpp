@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -93,37 +94,97 @@ std::vector<Slice> Exchange::used_by_any(std::span<const Slice> slices, std::spa
   return kept;
 }
 
+std::span<float> Exchange::UnderWay::floats() {
+  if (const auto* floats = std::get_if<std::span<float>>(&bucket.values)) return *floats;
+  return std::span(wide).first(count_of(bucket.values));
+}
+
 void Exchange::prepare(const GradientBucket& bucket) {
   UnderWay& under_way = under_way_[prepared_++ % under_way_.size()];
   under_way.bucket = bucket;
-  if (const auto* floats = std::get_if<std::span<float>>(&bucket.values)) {
-    watch(*floats, bucket.slices, false);
-    if (weight_ != 1) kernels::scale(*floats, static_cast<float>(weight_));
-    under_way.rounds.prepare(*floats, bucket.slices,
-                             {.seed = options_.seed,
-                              .step = step_,
-                              .epoch = epoch_,
-                              .rank = gradients_.rank(),
-                              .world = gradients_.size()});
+  if (const auto* doubles = std::get_if<std::span<double>>(&bucket.values)) {
+    if (scale_ != 1) accordion::scale(*doubles, 1 / scale_);
+    watch(*doubles, bucket.slices, false);
+    accordion::scale(*doubles, weight_ / gradients_.size());
   } else {
-    const auto doubles = std::get<std::span<double>>(bucket.values);
-    watch(doubles, bucket.slices, false);
-    const double factor = weight_ / gradients_.size();
-    for (double& value : doubles) value *= factor;
+    prepare_floats(under_way);
   }
+}
+
+void Exchange::prepare_floats(UnderWay& under_way) {
+  const auto& [values, slices] = under_way.bucket;
+  under_way.sixteen_bits_sent =
+      has_sixteen_bits(values) && std::none_of(slices.begin(), slices.end(), [&](const Slice& slice) {
+        return layers_[static_cast<std::size_t>(slice.tensor)].compresses();
+      });
+  if (has_sixteen_bits(values)) {
+    if (under_way.wide.size() < count_of(values)) under_way.wide.resize(count_of(values));
+    widen(values, under_way.floats());
+  }
+  const std::span<float> floats = under_way.floats();
+  if (scale_ != 1) kernels::scale(floats, static_cast<float>(1 / scale_));
+  watch(floats, slices, false);
+  if (weight_ != 1) kernels::scale(floats, static_cast<float>(weight_));
+  if (under_way.sixteen_bits_sent) return prepare_sixteen_bits(under_way);
+  under_way.rounds.prepare(floats, slices,
+                           {.seed = options_.seed,
+                            .step = step_,
+                            .epoch = epoch_,
+                            .rank = gradients_.rank(),
+                            .world = gradients_.size()});
+}
+
+// They travel with their scale, which is there to keep them within 16 bits.
+void Exchange::prepare_sixteen_bits(UnderWay& under_way) {
+  const std::span<float> floats = under_way.floats();
+  for (const Slice& slice : under_way.bucket.slices)
+    layers_[static_cast<std::size_t>(slice.tensor)].flush_into(floats.subspan(slice.offset, slice.count));
+  if (scale_ != 1) kernels::scale(floats, static_cast<float>(scale_));
+  const kernels::Narrowed narrowed =
+      narrow(floats, static_cast<float>(gradients_.size()), under_way.bucket.values);
+  under_way.saturated = narrowed.saturated;
+  if (!narrowed.finite) fill(under_way.bucket.values, std::numeric_limits<double>::quiet_NaN());
 }
 
 void Exchange::run() {
   UnderWay& under_way = under_way_[run_++ % under_way_.size()];
-  const auto slices = under_way.bucket.slices;
-  if (const auto* floats = std::get_if<std::span<float>>(&under_way.bucket.values)) {
-    count(under_way.rounds.run(watches_dense()));
-    watch(*floats, slices, true);
+  if (const auto* doubles = std::get_if<std::span<double>>(&under_way.bucket.values)) {
+    sum_doubles(*doubles);
+    watch(*doubles, under_way.bucket.slices, true);
+    if (scale_ != 1) accordion::scale(*doubles, scale_);
+  } else if (under_way.sixteen_bits_sent) {
+    sum_sixteen_bits(under_way);
   } else {
-    const auto doubles = std::get<std::span<double>>(under_way.bucket.values);
-    sum_doubles(doubles);
-    watch(doubles, slices, true);
+    run_floats(under_way);
   }
+}
+
+void Exchange::run_floats(UnderWay& under_way) {
+  const std::span<float> floats = under_way.floats();
+  BucketCounts counts = under_way.rounds.run(watches_dense());
+  watch(floats, under_way.bucket.slices, true);
+  if (scale_ != 1) kernels::scale(floats, static_cast<float>(scale_));
+  if (has_sixteen_bits(under_way.bucket.values))
+    counts.saturated += narrow(floats, 1, under_way.bucket.values).saturated;
+  count(counts);
+}
+
+void Exchange::sum_sixteen_bits(UnderWay& under_way) {
+  const Values& values = under_way.bucket.values;
+  if (const auto* halves = std::get_if<std::span<Half>>(&values))
+    gradients_.sum(*halves);
+  else
+    gradients_.sum(std::get<std::span<Bfloat16>>(values));
+  BucketCounts counts;
+  counts.tally.sum(count_of(values) * sizeof(Half), count_of(values));
+  counts.saturated = under_way.saturated;
+  if (watches_dense()) counts.finite = std::isfinite(sum_of_squares(values));
+  count(counts);
+  if (!watch_.tracking().aggregated) return;
+  const std::span<float> floats = under_way.floats();
+  widen(values, floats);
+  if (scale_ != 1) kernels::scale(floats, static_cast<float>(1 / scale_));
+  watch(floats, under_way.bucket.slices, true);
 }
 
 void Exchange::mean(std::span<float> bucket, std::span<const Slice> slices) {
@@ -178,23 +239,49 @@ void Exchange::abandon_step(const std::string& reason) {
 
 void Exchange::save_state(const StateWriter& state) const {
   state.put("step", step_);
+  const Traffic& counts = stats_.traffic;
+  state.put(
+      "counts",
+      std::vector<std::int64_t>{
+          stats_.steps, stats_.dropped_steps, static_cast<std::int64_t>(counts.entries),
+          static_cast<std::int64_t>(counts.saturated), static_cast<std::int64_t>(counts.control_bytes),
+          static_cast<std::int64_t>(tally_.payload_bytes), static_cast<std::int64_t>(tally_.paper_floats),
+          static_cast<std::int64_t>(tally_.framed_bytes), static_cast<std::int64_t>(tally_.summed_bytes)});
   for (const Layer& layer : layers_) layer.save_state(state.within(layer.info().name));
   watch_.save_state(state.within("window"), layers_);
 }
 
-void Exchange::load_state(const StateReader& state) {
+void Exchange::load_state(const StateReader& state, Residuals residuals) {
   state.get("step", step_);
+  std::vector<std::int64_t> counts;
+  state.get("counts", counts, 9);
+  const auto count = [&](std::size_t i) { return static_cast<std::uint64_t>(counts[i]); };
+  stats_ = {.steps = counts[0],
+            .dropped_steps = counts[1],
+            .traffic = {.entries = count(2), .saturated = count(3), .control_bytes = count(4)}};
+  tally_ = {.payload_bytes = count(5),
+            .paper_floats = count(6),
+            .framed_bytes = count(7),
+            .summed_bytes = count(8)};
   for (Layer& layer : layers_) layer.load_state(state.within(layer.info().name));
   watch_.load_state(state.within("window"), layers_);
-  state.require_all_read();
+  if (residuals == Residuals::kKeep) return state.require_all_read();
+  for (Layer& layer : layers_) layer.forget_own();
+}
+
+EpochStats Exchange::epoch_stats() const {
+  EpochStats stats = stats_;
+  stats.traffic.payload_bytes = tally_.payload_bytes;
+  stats.traffic.wire_bytes = tally_.wire_bytes(gradients_.size());
+  stats.traffic.paper_floats = tally_.paper_floats;
+  return stats;
 }
 
 EpochStats Exchange::take_epoch_stats() {
-  const Tally tally = std::exchange(tally_, {});
-  stats_.traffic.payload_bytes = tally.payload_bytes;
-  stats_.traffic.wire_bytes = tally.wire_bytes(gradients_.size());
-  stats_.traffic.paper_floats = tally.paper_floats;
-  return std::exchange(stats_, {});
+  const EpochStats stats = epoch_stats();
+  stats_ = {};
+  tally_ = {};
+  return stats;
 }
 
 WindowStats Exchange::take_window() {

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <variant>
 #include <vector>
 
 #include "accordion/comm/communicator.h"
@@ -16,13 +15,15 @@
 #include "accordion/exchange/rounds.h"
 #include "accordion/exchange/tally.h"
 #include "accordion/exchange/traffic.h"
+#include "accordion/exchange/values.h"
 #include "accordion/exchange/watch.h"
 
 namespace accordion {
 
-// A bucket's memory and what lies in it. Gradients of double precision travel dense.
+// A bucket's memory and what lies in it. Gradients of double precision travel dense; those of 16 bits travel as such while
+// all of their bucket go dense, and are compressed in single precision.
 struct GradientBucket {
-  std::variant<std::span<float>, std::span<double>> values;
+  Values values;
   std::span<const Slice> slices;
 };
 
@@ -32,6 +33,9 @@ struct EpochStats {
   std::int64_t dropped_steps = 0;  // In which a rank had values that are not finite.
   Traffic traffic;
 };
+
+// What a rank is owed and others are not: of no use to another rank, or in a group of another size.
+enum class Residuals { kKeep, kDrop };
 
 struct ExchangeOptions {
   std::vector<CodecOptions> levels = {NoneOptions{}};  // Mildest first.
@@ -67,6 +71,11 @@ class Exchange {
   // This rank's share of the step's samples times the number of ranks: 1 when all ranks have as many.
   void set_weight(double weight) { weight_ = weight; }
 
+  // Gradients come, and go back, times this: a loss scale, the same on every rank. What is kept from step to step and what
+  // is watched is without it.
+  void set_scale(double scale) { scale_ = scale; }
+  double scale() const { return scale_; }
+
   // Whether anything is owed to tensors, now or at another level: then one that no rank used in a step must be
   // left out of it.
   bool owes() const { return owes_; }
@@ -91,25 +100,37 @@ class Exchange {
   // may wait for this rank, are let go.
   void abandon_step(const std::string& reason);
 
-  // The statistics since the last call; windows of a controller end where it wants them to.
+  // The statistics since they were last taken; windows of a controller end where it wants them to.
+  EpochStats epoch_stats() const;
   EpochStats take_epoch_stats();
   WindowStats take_window();
 
   // Everything that the next step depends on, between steps: each tensor's state under "tensor name/piece",
-  // and the number of steps. A residual belongs to its rank. Levels come first: set_levels().
+  // the number of steps, and what was counted. Levels come first: set_levels().
   void save_state(const StateWriter& state) const;
-  void load_state(const StateReader& state);
+  void load_state(const StateReader& state, Residuals residuals = Residuals::kKeep);
 
  private:
   // A bucket under way.
   struct UnderWay {
     GradientBucket bucket = {};
     BucketRounds rounds;
+    // Of 16-bit gradients; whether they travel as such, and how many became the largest of their kind.
+    std::vector<float> wide = {};
+    bool sixteen_bits_sent = false;
+    std::uint64_t saturated = 0;
+
+    // Where it is computed with; not of double precision.
+    std::span<float> floats();
   };
 
   template <class T>
   void watch(std::span<T> bucket, std::span<const Slice> slices, bool aggregated);
   void require_same_levels();
+  void prepare_floats(UnderWay& under_way);
+  void prepare_sixteen_bits(UnderWay& under_way);
+  void run_floats(UnderWay& under_way);
+  void sum_sixteen_bits(UnderWay& under_way);
   void sum_doubles(std::span<double> values);
   void count(const BucketCounts& counts);
   static std::vector<Layer> make_layers(std::vector<TensorInfo> tensors, bool published);
@@ -120,7 +141,7 @@ class Exchange {
   std::vector<Layer> layers_;
   Watch watch_;
   bool compresses_ = false, owes_ = false;
-  double weight_ = 1;
+  double weight_ = 1, scale_ = 1;
   int epoch_ = 0;
   std::uint64_t step_ = 0;
   bool finite_ = true;  // So far in this step, on this rank.

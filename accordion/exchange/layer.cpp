@@ -47,6 +47,11 @@ void Layer::load_state(const StateReader& state) {
   if (compressor_) compressor_->load_state(state);
 }
 
+void Layer::forget_own() {
+  residual_ = {};
+  if (compressor_) compressor_->forget_own();
+}
+
 void Layer::commit(bool finite) {
   if (compressor_) compressor_->commit(finite);
   if (finite && std::exchange(pending_, false)) std::swap(residual_, next_);

@@ -41,6 +41,8 @@ class Layer {
   // The residual and the codec's own state.
   void save_state(const StateWriter& state) const;
   void load_state(const StateReader& state);
+  // Of these, what this rank alone keeps.
+  void forget_own();
 
  private:
   TensorInfo info_;

@@ -2,9 +2,7 @@
 
 #include <torch/version.h>
 
-#include <chrono>
 #include <ctime>
-#include <fstream>
 #include <sstream>
 
 #include "accordion/base/error.h"
@@ -12,36 +10,14 @@
 #include "accordion/base/version.h"
 #include "accordion/comm/c10d_group.h"
 #include "accordion/exchange/agreement.h"
-#include "accordion/launch/settings.h"
 #include "accordion/log/write_file.h"
+#include "accordion/run/recorder.h"
 #include "accordion/run/replay.h"
-#include "accordion/run/summary.h"
 #include "accordion/train/data_options.h"
 #include "accordion/train/trainer.h"
 
 namespace accordion {
 namespace {
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
-  return text;
-}
-
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
-  return "unknown";
-}
-
-Json config_json(const TrainOptions& options, const RunSetup& setup) {
-  return {{"version", kVersion},           {"torch", TORCH_VERSION},
-          {"started", utc_now()},          {"machine", {{"cpu", cpu_model()}, {"cores", available_cores()}}},
-          {"workers", setup.meeting.size}, {"threads", setup.threads},
-          {"options", to_json(options)}};
-}
 
 // One fact a line, so that a disagreement can be shown as the line that differs.
 std::string lines_of(const Json& json) {
@@ -62,46 +38,21 @@ void require_same_run(Communicator& control, const TrainOptions& options, const 
   require_agreement(control, claims);
 }
 
-// Rank 0's record of the run, complete at every moment.
-class Recorder {
- public:
-  Recorder(const TrainOptions& options, const RunSetup& setup)
-      : control_(options.control),
-        folder_(setup.out.empty() ? make_default_folder("runs", options.data,
-                                                        options.model.substr(0, options.model.find(':')),
-                                                        std::time(nullptr))
-                                  : setup.out,
-                setup.if_taken) {
-    folder_.write_config(config_json(options, setup));
-  }
+RunFolder folder_for(const TrainOptions& options, const RunSetup& setup) {
+  const std::string model = options.model.substr(0, options.model.find(':'));
+  return RunFolder(
+      setup.out.empty() ? make_default_folder("runs", options.data, model, std::time(nullptr)) : setup.out,
+      setup.if_taken);
+}
 
-  void add(const EpochRecord& record, Network& model) {
-    folder_.append_epoch(to_json(record));
-    // To memory first, so that a full disk spoils neither the last good model nor the message.
-    std::ostringstream bytes;
-    torch::serialize::OutputArchive archive;
-    model.save(archive);
-    archive.save_to(bytes);
-    write_whole(folder_.checkpoints() / "model.pt", bytes.str());
-    records_.push_back(record);
-  }
-
-  Json finish(const std::string& status, const std::string& reason = "") {
-    Json summary = {{"status", status}};
-    if (!reason.empty()) summary["reason"] = reason;
-    summary.update(summarise(records_, control_));
-    summary["ended"] = utc_now();
-    folder_.write_summary(summary);
-    return summary;
-  }
-
-  const std::filesystem::path& path() const { return folder_.path(); }
-
- private:
-  ControlOptions control_;
-  RunFolder folder_;
-  std::vector<EpochRecord> records_;
-};
+// To memory first, so that a full disk spoils neither the last good model nor the message.
+void save_model(Network& model, const RunFolder& folder) {
+  std::ostringstream bytes;
+  torch::serialize::OutputArchive archive;
+  model.save(archive);
+  archive.save_to(bytes);
+  write_whole(folder.checkpoints() / "model.pt", bytes.str());
+}
 
 }  // namespace
 
@@ -122,7 +73,9 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
   const bool first = group.rank() == 0;
   std::optional<Recorder> recorder;
   std::optional<Progress> progress;
-  if (first) recorder.emplace(options, setup);
+  if (first)
+    recorder.emplace(folder_for(options, setup), options.control,
+                     run_config(to_json(options), setup.meeting.size, setup.threads, TORCH_VERSION));
   if (first && setup.progress_out) {
     ProgressOptions shown = setup.progress;
     shown.unit = sample_unit(input_shape(data));
@@ -140,12 +93,15 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
       outcome.interrupted = !record;
       if (!record) break;
       outcome.last = record;
-      if (recorder) recorder->add(*record, trainer.model());
+      if (recorder) {
+        recorder->add(*record);
+        save_model(trainer.model(), recorder->folder());
+      }
       if (progress) progress->finish_epoch(*record);
     }
     if (progress) progress->clear();
     if (recorder) {
-      outcome.folder = recorder->path();
+      outcome.folder = recorder->folder().path();
       outcome.summary = recorder->finish(outcome.interrupted ? "interrupted" : "finished");
     }
   } catch (const std::exception& error) {

@@ -119,12 +119,8 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
     engine_.end_step(schedule_rate(epoch, s + 1), last_epoch && s + 1 == steps);
     on_step({epoch, s + 1, steps, step.global_samples, loss});
   }
-  EpochRecord record;
-  record.epoch = epoch;
+  EpochRecord record = to_record(engine_.end_epoch(schedule_rate(epoch + 1, 0), last_epoch));
   describe_control(record);
-  EpochReport report = engine_.end_epoch(schedule_rate(epoch + 1, 0), last_epoch);
-  record.layers = std::move(report.layers);
-  record.windows = std::move(report.windows);
   record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   record.input_wait_seconds = feed_->wait_seconds();
   // Batches of the next epoch are made while this one is evaluated.
@@ -139,18 +135,8 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   record.test_loss = test.loss;
   record.test_accuracy = test.accuracy;
   record.test_perplexity = test.perplexity;
-  record.steps = report.stats.steps;
-  record.dropped_steps = report.stats.dropped_steps;
-  const Traffic& traffic = report.stats.traffic;
-  record.payload_bytes = traffic.payload_bytes;
-  record.wire_bytes = traffic.wire_bytes;
-  record.control_bytes = traffic.control_bytes;
-  record.paper_floats = traffic.paper_floats;
-  record.entries = traffic.entries;
-  record.saturated = traffic.saturated;
   const std::uint64_t sent_bytes = engine_.sent_bytes();
   record.sent_bytes = sent_bytes - std::exchange(sent_bytes_, sent_bytes);
-  record.hidden_share = report.overlap.hidden_share();
   return record;
 }
 
@@ -165,7 +151,7 @@ void Trainer::require_same_weights(int epoch) {
   require_agreement(control_, {&claim, 1});
 }
 
-// Of the epoch that is about to end, before the next one's is decided.
+// Of the epoch that has ended, before the next one is queued.
 void Trainer::describe_control(EpochRecord& record) const {
   record.lr = rate(record.epoch, 0);
   record.global_batch = global_batch_;
