@@ -2,13 +2,14 @@
 
 PACKAGES := g++ cmake make ninja-build libtorch-dev libgloo-dev libopenblas0-openmp libcli11-dev nlohmann-json3-dev \
             libtomlplusplus-dev libhwy-dev librandom123-dev zlib1g-dev libpng-dev libmd-dev dataset-fashion-mnist
-TEST_PACKAGES := libgtest-dev librapidcheck-dev libopenmpi-dev openmpi-bin iproute2 python3 python3-numpy python3-torch
+PYTHON_PACKAGES := python3 python3-dev python3-torch pybind11-dev
+TEST_PACKAGES := libgtest-dev librapidcheck-dev libopenmpi-dev openmpi-bin iproute2 python3-numpy $(PYTHON_PACKAGES)
 FUZZ_PACKAGES := clang libclang-rt-14-dev libomp-dev
 FUZZ_SECONDS ?= 60
 JOBS ?= 2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test fuzz bench format tidy setup setup-test setup-fuzz clean
+.PHONY: build demo python test fuzz bench format tidy setup setup-python setup-test setup-fuzz clean
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -39,6 +40,9 @@ endef
 setup:
 	$(call install,$(PACKAGES))
 
+setup-python: setup
+	$(call install,$(PYTHON_PACKAGES))
+
 setup-test: setup
 	$(call install,$(TEST_PACKAGES))
 
@@ -51,9 +55,15 @@ demo: build
 	@echo "== comparing mild and strong compression with Accordion: a small CNN on Fashion-MNIST, 4 workers: about 2 minutes"
 	@build/accordion compare --recipe recipes/demo.toml
 
+# The PyTorch plugin, in build/python.
+python: setup-python
+	@echo "== configuring: ten seconds"
+	@$(call configure,-DACCORDION_PYTHON=ON)
+	$(call compile,python,build/python/accordion: about 4 minutes on two cores)
+
 test: setup-test
 	@echo "== configuring: ten seconds"
-	@$(call configure,-DACCORDION_TESTS=ON $(if $(CI),-DACCORDION_WERROR=ON))
+	@$(call configure,-DACCORDION_TESTS=ON -DACCORDION_PYTHON=ON $(if $(CI),-DACCORDION_WERROR=ON))
 	$(call compile,all,the program and its tests: about 8 minutes on two cores)
 	@echo "== testing: about 20 minutes"
 	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS) $$([ -t 1 ] && echo --progress)

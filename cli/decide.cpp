@@ -104,9 +104,7 @@ class Travel {
     for (const CodecOptions& level : levels) codecs_.push_back(codec_text(level));
     if (arguments.folder.empty()) return;
     const Json config = read_run(arguments.folder).config;
-    TrainOptions options;
-    from_json(config.at("options"), options);
-    const std::vector<TensorInfo> tensors = run_tensors(options);
+    const std::vector<TensorInfo> tensors = run_tensors(config);
     for (std::size_t i = 0; i < layers.size(); ++i)
       for (const TensorInfo& tensor : tensors)
         for (std::size_t l = 0; tensor.name == layers[i].name && l < levels.size(); ++l)

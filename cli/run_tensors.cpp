@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "accordion/base/json.h"
 #include "accordion/data/dataset.h"
 #include "accordion/models/describe.h"
 
@@ -20,6 +21,24 @@ InputShape input_of(const TrainOptions& options) {
 
 std::vector<TensorInfo> run_tensors(const TrainOptions& options) {
   return model_tensors(options.model, input_of(options));
+}
+
+std::vector<TensorInfo> run_tensors(const Json& config) {
+  const auto listed = config.find("tensors");
+  if (listed == config.end()) {
+    TrainOptions options;
+    from_json(config.at("options"), options);
+    return run_tensors(options);
+  }
+  std::vector<TensorInfo> tensors;
+  try {
+    for (const Json& tensor : *listed)
+      tensors.push_back({tensor.at("name"), {tensor.at("shape").get<std::vector<std::int64_t>>()}});
+  } catch (const Json::exception& error) {
+    throw UsageError(std::string("config.json: tensors: ") + error.what() +
+                     ", expected a list of objects with name and shape");
+  }
+  return tensors;
 }
 
 bool compresses(const ControlOptions& control, const CodecOptions& level, const TensorInfo& tensor,

@@ -1,0 +1,216 @@
+#include "python/plugin.h"
+
+#include <torch/version.h>
+
+#include <cmath>
+
+#include "accordion/base/error.h"
+#include "accordion/base/json.h"
+
+namespace accordion {
+namespace {
+
+std::vector<TensorInfo> tensors_of(const PluginModel& model) {
+  if (model.parameters.empty()) throw UsageError("State: the model has no parameter that needs a gradient");
+  std::vector<TensorInfo> tensors;
+  for (const auto& [name, tensor] : model.parameters) {
+    require_exchangeable(name, tensor);
+    tensors.push_back({name, {tensor.sizes().vec()}});
+  }
+  return tensors;
+}
+
+std::vector<at::Tensor> without_names(const PluginModel& model) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : model.parameters) tensors.push_back(tensor);
+  return tensors;
+}
+
+EngineOptions engine_options(const PluginOptions& options, const PluginModel& model, bool record) {
+  check("State", options);
+  check_control("State", options.control);
+  const auto policy = options.non_finite == "skip"    ? NonFinite::kSkip
+                      : options.non_finite == "throw" ? NonFinite::kThrow
+                                                      : NonFinite::kPropagate;
+  return {.control = options.control,
+          .communication = {.on_non_finite = policy, .deferred = !options.overlap, .clip_norm = options.clip},
+          .learning_rate = model.learning_rate,
+          .seed = static_cast<std::uint64_t>(options.seed),
+          .threads = options.threads,
+          .record_norms = record,
+          .scaled = model.scaled};
+}
+
+EpochStats& operator+=(EpochStats& sum, const EpochStats& other) {
+  sum.steps += other.steps;
+  sum.dropped_steps += other.dropped_steps;
+  sum.traffic.payload_bytes += other.traffic.payload_bytes;
+  sum.traffic.wire_bytes += other.traffic.wire_bytes;
+  sum.traffic.paper_floats += other.traffic.paper_floats;
+  sum.traffic.entries += other.traffic.entries;
+  sum.traffic.saturated += other.traffic.saturated;
+  sum.traffic.control_bytes += other.traffic.control_bytes;
+  return sum;
+}
+
+}  // namespace
+
+Plugin::Plugin(const PluginOptions& options, Group group, PluginModel model, std::filesystem::path record)
+    : options_(options),
+      group_(std::move(group)),
+      model_(std::move(model)),
+      record_(std::move(record)),
+      engine_(group_, tensors_of(model_), engine_options(options_, model_, !record_.empty())),
+      hook_(engine_, without_names(model_), model_.find_unused_parameters ? &got_gradient_ : nullptr),
+      rate_(model_.learning_rate) {
+  got_gradient_.assign(model_.parameters.size(), false);
+  if (!model_.find_unused_parameters) return;
+  for (std::size_t i = 0; i < model_.parameters.size(); ++i)
+    gradient_hooks_.push_back(
+        model_.parameters[i].second.register_hook([this, i](const at::Tensor&) { got_gradient_[i] = true; }));
+}
+
+Plugin::~Plugin() {
+  for (std::size_t i = 0; i < gradient_hooks_.size(); ++i)
+    model_.parameters[i].second.remove_hook(gradient_hooks_[i]);
+}
+
+// A folder that holds a run is taken only to go on with it.
+void Plugin::begin() {
+  if (std::exchange(begun_, true)) return;
+  epoch_began_ = std::chrono::steady_clock::now();
+  if (record_.empty() || group_.rank() != 0) return;
+  std::error_code ignored;
+  if (!loaded_ && std::filesystem::exists(record_ / kConfigFile, ignored))
+    throw UsageError("State: record=" + record_.string() +
+                     " holds a run already; give another folder, or load_state_dict() before the first step "
+                     "to go on with it");
+  Json options = to_json(options_);
+  options["model"] = model_.name;
+  Json config = run_config(options, group_.size(), options_.threads, TORCH_VERSION);
+  // The model is the script's, and nobody else can build it.
+  for (std::size_t i = 0; i < engine_.tensors(); ++i)
+    config["tensors"].push_back({{"name", engine_.tensor(i).name}, {"shape", engine_.tensor(i).shape.dims}});
+  recorder_.emplace(RunFolder(record_, IfTaken::kContinue), options_.control, config, epochs_);
+}
+
+void Plugin::post(c10d::GradBucket& bucket, c10::intrusive_ptr<c10::ivalue::Future> future,
+                  c10::IValue result) {
+  begin();
+  hook_.post(bucket, std::move(future), std::move(result));
+  if (bucket.isLast()) std::fill(got_gradient_.begin(), got_gradient_.end(), false);
+}
+
+void Plugin::require_used(const std::string& call) const {
+  if (!begun_)
+    throw UsageError(
+        call +
+        " before any gradient has come: call ddp.register_comm_hook(state, accordion.hook) before "
+        "training");
+}
+
+void Plugin::end_step(double next_rate, bool last) {
+  require_used("step_end()");
+  engine_.end_step(next_rate, last);
+}
+
+void Plugin::end_epoch(double next_rate, bool last, const Metrics& metrics) {
+  require_used("epoch_end()");
+  const std::int64_t batch = engine_.batch();  // In force in the epoch that ends.
+  const std::string batch_reason = engine_.batch_reason();
+  EpochReport report = engine_.end_epoch(next_rate, last);
+  ended_ += report.stats;
+  const auto now = std::chrono::steady_clock::now();
+  EpochRecord record = to_record(std::move(report));
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  record.lr = std::isnan(rate_) ? next_rate : rate_;
+  record.seconds = std::chrono::duration<double>(now - epoch_began_).count();
+  record.train_loss = metrics.train_loss.value_or(unknown);
+  record.test_loss = metrics.test_loss.value_or(unknown);
+  record.test_accuracy = metrics.test_accuracy;
+  const std::uint64_t sent = sent_bytes();
+  record.sent_bytes = sent - std::exchange(sent_recorded_, sent);
+  if (options_.control.controls_batch()) {
+    record.global_batch = batch;
+    record.schedule_lr = record.lr;
+    record.batch_reason = batch_reason;
+  }
+  rate_ = next_rate;
+  epoch_began_ = now;
+  if (group_.rank() != 0) return;
+  epochs_.push_back(record);
+  if (!recorder_) return;
+  recorder_->add(record);
+  // So that whoever reads the folder knows how far the script has come, however it ends.
+  recorder_->finish("running");
+}
+
+void Plugin::finish(const std::string& status) {
+  if (recorder_) recorder_->finish(status);
+}
+
+std::vector<at::Tensor> Plugin::own_momentum() {
+  std::vector<at::Tensor> tensors;
+  if (!traits_of(engine_.levels()[0]).momentum) return tensors;  // In all levels or in none.
+  for (std::size_t i = 0; i < engine_.tensors(); ++i)
+    if (engine_.compresses(i)) tensors.push_back(model_.parameters[i].second);
+  return tensors;
+}
+
+EpochStats Plugin::totals() const {
+  EpochStats sum = ended_;
+  sum += engine_.epoch_stats();
+  return sum;
+}
+
+void Plugin::save_state(const StateWriter& state) const {
+  engine_.save_state(state.within("engine"));
+  const Traffic& traffic = ended_.traffic;
+  const StateWriter own = state.within("plugin");
+  std::vector<std::int64_t> counts = {ended_.steps, ended_.dropped_steps};
+  for (const std::uint64_t count :
+       {traffic.payload_bytes, traffic.wire_bytes, traffic.paper_floats, traffic.entries, traffic.saturated,
+        traffic.control_bytes, sent_bytes(), sent_recorded_})
+    counts.push_back(static_cast<std::int64_t>(count));
+  own.put("counts", counts);
+  own.put("rate", rate_);
+  Json epochs = Json::array();
+  for (const EpochRecord& record : epochs_) epochs.push_back(to_json(record));
+  own.put("epochs", epochs.dump());
+}
+
+void Plugin::load_state(const StateReader& state, Residuals residuals) {
+  if (begun_) throw UsageError("load_state_dict() after the first step, expected it before");
+  try {
+    engine_.load_state(state.within("engine"), residuals);
+  } catch (const StateOfAnotherRank& error) {
+    throw UsageError(
+        std::string("load_state_dict(): ") + error.what() +
+        ". Residuals differ from rank to rank: save one file a rank, torch.save(state.state_dict(), "
+        "f\"accordion-{dist.get_rank()}.pt\"), and load it where it came from; or go on without them: "
+        "load_state_dict(..., residuals=\"drop\")");
+  }
+  const StateReader own = state.within("plugin");
+  std::vector<std::int64_t> counts;
+  own.get("counts", counts, 10);
+  const auto count = [&](std::size_t i) { return static_cast<std::uint64_t>(counts[i]); };
+  ended_ = {.steps = counts[0],
+            .dropped_steps = counts[1],
+            .traffic = {.payload_bytes = count(2),
+                        .wire_bytes = count(3),
+                        .paper_floats = count(4),
+                        .entries = count(5),
+                        .saturated = count(6),
+                        .control_bytes = count(7)}};
+  sent_before_ = count(8) - engine_.sent_bytes();
+  sent_recorded_ = count(9);
+  own.get("rate", rate_);
+  std::string text;
+  own.get("epochs", text);
+  epochs_.clear();
+  if (group_.rank() == 0)
+    for (const Json& record : Json::parse(text)) from_json(record, epochs_.emplace_back());
+  loaded_ = true;
+}
+
+}  // namespace accordion

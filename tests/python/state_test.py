@@ -1,0 +1,301 @@
+"""What a State keeps, counts, records, and refuses."""
+
+import inspect
+import json
+import os
+import pathlib
+import pickle
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+import accordion
+from plugin_test import hooked, step
+from ranks import SHAPES, Given, RanksTest, gradients, network, run_ranks, samples
+
+PROGRAM = os.environ.get("ACCORDION", "")
+
+
+def train(rank, folder, steps, stop=None, resume=False, residuals="keep", save_of=None, **options):
+    """Steps of a small network, epochs of three; saves after `stop` and ends there. Gives the parameters."""
+    ddp = DDP(network(), bucket_cap_mb=0.005)
+    optimizer = torch.optim.SGD(ddp.parameters(), 0.1, momentum=0 if "dgc" in options.get("codec", "") else 0.9)
+    state = accordion.State(ddp, optimizer=optimizer, **options)
+    ddp.register_comm_hook(state, accordion.hook)
+    first = 0
+    if resume:
+        saved = torch.load(f"{folder}/{rank if save_of is None else save_of}.pt")
+        ddp.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        state.load_state_dict(saved["accordion"], residuals=residuals)
+        first = saved["step"]
+    for s in range(first, steps):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1 if s < 7 else 0.01
+        optimizer.zero_grad()
+        inputs, labels = samples(rank, s)
+        torch.nn.functional.cross_entropy(ddp(inputs), labels).backward()
+        optimizer.step()
+        if "window" in options:
+            state.step_end(0.1 if s + 1 < 7 else 0.01)
+        if s % 3 == 2:
+            state.epoch_end(0.1 if s + 1 < 7 else 0.01, train_loss=1.0, test_accuracy=0.5)
+        if s + 1 == stop:
+            torch.save({"model": ddp.state_dict(), "optimizer": optimizer.state_dict(), "accordion": state.state_dict(),
+                        "step": s + 1}, f"{folder}/{rank}.pt")
+            break
+    traffic = state.traffic()
+    traffic.pop("sent_bytes")  # Setting up a group sends too.
+    return [p.detach().clone() for p in ddp.parameters()], traffic, state.levels(), state.decisions()
+
+
+class Checkpoints(RanksTest):
+    OPTIONS = [
+        {"controller": "accordion", "mild": "topk:keep=0.2", "strong": "topk:keep=0.05", "interval": 1},
+        {"controller": "accordion", "mild": "powersgd:approx-rank=4", "strong": "powersgd:approx-rank=1", "interval": 1,
+         "window": 2},
+        {"codec": "dgc:keep=0.05"},
+        {"codec": "qsgd:bits=4"},
+        {"controller": "lgreco", "mild": "topk:keep=0.2", "strong": "topk:keep=0.02"},
+    ]
+
+    def test_a_resumed_run_is_the_run_that_never_stopped(self):
+        for options in self.OPTIONS:
+            for stop in (4, 6):
+                with self.subTest(f"{options} stop {stop}"), tempfile.TemporaryDirectory() as folder:
+                    def whole(rank):
+                        return train(rank, folder, 12, **options)
+
+                    def begun(rank):
+                        return train(rank, folder, 12, stop=stop, **options)
+
+                    def resumed(rank):
+                        return train(rank, folder, 12, resume=True, **options)
+
+                    expected = run_ranks(2, whole)
+                    run_ranks(2, begun)
+                    for one, other in zip(run_ranks(2, resumed), expected):
+                        self.assert_same(one[0], other[0])
+                        self.assertEqual(one[1:], other[1:])
+
+    def test_another_ranks_state_is_refused_with_advice(self):
+        with tempfile.TemporaryDirectory() as folder:
+            options = self.OPTIONS[0]
+            run_ranks(2, lambda rank: train(rank, folder, 12, stop=4, **options))
+
+            def wrong(rank):
+                with self.assertRaisesRegex(ValueError, f"rank {rank} of 2 was given the state of rank 0 of 2.*save one file a "
+                                                        "rank.*residuals=\"drop\""):
+                    train(rank, folder, 12, resume=True, save_of=0, **options)
+
+            run_ranks(2, wrong)  # Rank 0 too, which was given its own: it must not wait for the other.
+
+            def dropped(rank):
+                return train(rank, folder, 12, resume=True, residuals="drop", save_of=0, **options)
+
+            for ranks in (2, 3):
+                results = run_ranks(ranks, dropped)
+                for one in results[1:]:
+                    self.assert_same(one[0], results[0][0])
+                self.assertEqual(results[0][3][0]["epoch"], 0, "decisions of before are there")
+
+    def test_what_is_not_a_state(self):
+        def body(rank):
+            ddp, state = hooked(network())
+            good = state.state_dict()
+            pickle.loads(pickle.dumps(good))
+            for bad, words in (({}, "engine/rank is missing"), (good | {"engine/epoch": 3}, "expected what state_dict"),
+                               ({k: v for k, v in good.items() if not k.endswith("/step")}, "step")):
+                with self.assertRaisesRegex((ValueError, RuntimeError), words):
+                    state.load_state_dict(bad)
+            with self.assertRaisesRegex(ValueError, "residuals='maybe', expected 'keep' or 'drop'"):
+                state.load_state_dict(good, residuals="maybe")
+
+        run_ranks(1, body)
+
+
+class Record(RanksTest):
+    OPTIONS = {"controller": "accordion", "mild": "topk:keep=0.2", "strong": "topk:keep=0.05", "interval": 1}
+
+    def test_the_folder_is_a_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            record = f"{folder}/runs/x"
+            decisions = run_ranks(2, lambda rank: train(rank, folder, 12, record=record, **self.OPTIONS))[0][3]
+            rows = json.loads(subprocess.run([PROGRAM, "decide", record, "--json"], capture_output=True, text=True,
+                                             check=True).stdout)
+            layers = {(epoch["epoch"], layer["name"]): layer for epoch in decisions for layer in epoch["layers"]}
+            self.assertEqual(len(rows), len(layers))
+            for row in rows:
+                layer = layers[row["epoch"], row["layer"]]
+                self.assertEqual((row["level"], row["codec"], row["reason"]), (layer["level"], layer["codec"], layer["reason"]))
+            self.assertEqual({layer["codec"].split(",")[0] for layer in layers.values()},
+                             {"none", "topk:keep=0.2", "topk:keep=0.05"})
+            config = json.loads(pathlib.Path(record, "config.json").read_text())
+            self.assertEqual((config["workers"], config["options"]["model"]), (2, "Sequential"))
+            self.assertEqual(len(config["tensors"]), 6)
+            self.assertEqual(json.loads(pathlib.Path(record, "summary.json").read_text())["epochs"], 4)
+
+    def test_a_resumed_record_goes_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def lines(record):
+                timed = ("seconds", "sent_bytes", "hidden_share")
+                return [{k: v for k, v in json.loads(line).items() if k not in timed}
+                        for line in pathlib.Path(record, "epochs.jsonl").read_text().splitlines()]
+
+            whole, cut = f"{folder}/whole", f"{folder}/cut"
+            run_ranks(2, lambda rank: train(rank, folder, 12, record=whole, **self.OPTIONS))
+            run_ranks(2, lambda rank: train(rank, folder, 12, stop=7, record=cut, **self.OPTIONS))
+            self.assertEqual(len(lines(cut)), 2)
+            run_ranks(2, lambda rank: train(rank, folder, 12, resume=True, record=cut, **self.OPTIONS))
+            self.assertEqual(lines(cut), lines(whole))
+
+            def again(rank):
+                with self.assertRaisesRegex((ValueError, RuntimeError), "holds a run already"):
+                    train(rank, folder, 3, record=whole, **self.OPTIONS)
+
+            run_ranks(1, again)
+            self.assertEqual(lines(cut), lines(whole), "nothing was overwritten")
+
+    def test_traffic_is_counted(self):
+        def body(rank):
+            ddp, state = hooked(Given(SHAPES), codec="topk:keep=0.05")
+            for s in range(3):
+                step(ddp, gradients(rank, s))
+            return state.traffic()
+
+        elements = [torch.zeros(shape).numel() for shape in SHAPES]
+        large = [n for n, shape in zip(elements, SHAPES) if len(shape) > 1 and n >= 1024]
+        payload = 3 * (sum(8 * int(0.05 * n) for n in large) + 4 * (sum(elements) - sum(large)))
+        for traffic in run_ranks(2, body):
+            self.assertEqual(traffic["steps"], 3)
+            self.assertEqual(traffic["payload_bytes"], payload)
+            self.assertEqual(traffic["plain_bytes"], 3 * 4 * sum(elements))
+            self.assertEqual(traffic["entries"], 3 * sum(int(0.05 * n) for n in large))
+            self.assertGreaterEqual(traffic["sent_bytes"], traffic["wire_bytes"])
+
+
+class Mistakes(RanksTest):
+    def test_options(self):
+        def body(rank):
+            ddp = DDP(network())
+            for options, words in [
+                    ({"codec": "topk:keep=2"}, r"topk: keep=2, expected \(0, 1\]"),
+                    ({"codec": "tpok"}, "tpok.*topk"),
+                    ({"controller": "acordion"}, "acordion.*accordion"),
+                    ({"controller": "accordion"}, "expects mild and strong"),
+                    ({"intervall": 3}, "State: unknown option .intervall.; did you mean .interval.?"),
+                    ({"interval": 0}, "State: interval=0, expected at least 1"),
+                    ({"interval": "often"}, "State: interval=often, expected a whole number"),
+                    ({"timeout": 0}, "timeout=0, expected above 0"),
+                    ({"scaler": 3}, r"scaler is a int, expected something with get_scale\(\)"),
+                    ({"non_finite": "ignore"}, "unknown non-finite .ignore.*propagate, skip, throw"),
+                    ({"codec": "dgc"}, "applies momentum itself; expected optimizer="),
+                    ({"codec": "dgc", "optimizer": torch.optim.SGD(ddp.parameters(), 0.1, momentum=0.9)},
+                     "momentum 0.9 for the same tensors"),
+                    ({"codec": "dgc", "optimizer": torch.optim.Adam(ddp.parameters())}, "momentum .* for the same tensors")]:
+                with self.assertRaisesRegex(ValueError, words):
+                    accordion.State(ddp, **options)
+
+        run_ranks(1, body)
+
+    def test_models(self):
+        class FullyShardedDataParallel(torch.nn.Module):  # By its name: torch's own asks for a device that is not here.
+            pass
+
+        def body(rank):
+            with self.assertRaisesRegex(ValueError, "the model is a Sequential, expected a .*DistributedDataParallel"):
+                accordion.State(network())
+            with self.assertRaisesRegex(ValueError, "FullyShardedDataParallel shards parameters"):
+                accordion.State(FullyShardedDataParallel())
+            with self.assertRaisesRegex(ValueError, "0 has sparse gradients"):
+                accordion.State(DDP(torch.nn.Sequential(torch.nn.Embedding(10, 4, sparse=True))))
+            if torch.__version__.startswith("1."):
+                return  # Gloo cannot broadcast such a model's parameters, so DDP refuses it first.
+            with self.assertRaisesRegex(ValueError, "p0 is of type ComplexFloat, expected Float"):
+                accordion.State(DDP(Given([(3, 4)], torch.complex64)))
+
+        run_ranks(1, body)
+
+    def test_use(self):
+        def body(rank):
+            ddp = DDP(network())
+            state = accordion.State(ddp)
+            with self.assertRaisesRegex(ValueError, "before any gradient has come: call ddp.register_comm_hook"):
+                state.epoch_end(0.1)
+            with self.assertRaisesRegex(ValueError, "expected an optimizer or a learning rate, got a str"):
+                state.epoch_end("0.1")
+            ddp.register_comm_hook(state, accordion.hook)
+            with self.assertRaisesRegex(RuntimeError, "register_comm_hook"):
+                ddp.register_comm_hook(state, accordion.hook)
+            other = DDP(network())
+            other.register_comm_hook(state, accordion.hook)
+            inputs, labels = samples(rank, 0)
+            with self.assertRaisesRegex((ValueError, RuntimeError), "expected one model throughout"):
+                torch.nn.functional.cross_entropy(other(inputs), labels).backward()
+            torch.nn.functional.cross_entropy(ddp(inputs), labels).backward()
+            with self.assertRaisesRegex(ValueError, "after the first step, expected it before"):
+                state.load_state_dict(state.state_dict())
+            third = DDP(network())
+            third.register_comm_hook(None, accordion.hook)
+            with self.assertRaisesRegex((TypeError, RuntimeError), "expected an accordion.State"):
+                torch.nn.functional.cross_entropy(third(inputs), labels).backward()
+            with self.assertRaisesRegex(ValueError, "batch_mild=24, expected a multiple of 16"):
+                accordion.BatchSize(ddp, micro_batch=16, batch_mild=24, batch_strong=64)
+
+        run_ranks(1, body)
+
+    def test_ranks_that_differ(self):
+        def body(rank):
+            ddp = DDP(network())
+            with self.assertRaisesRegex(RuntimeError, "differs from rank 0 in its settings: codec"):
+                accordion.State(ddp, codec=("none", "fp16")[rank])
+
+        run_ranks(2, body)
+
+    def test_a_killed_rank_is_an_exception_in_the_others(self):
+        def body(rank):
+            ddp, state = hooked(Given(SHAPES), codec="topk:keep=0.05", timeout=20)
+            for s in range(3):  # DDP itself has nothing more to say to the others then.
+                step(ddp, gradients(rank, s))
+            if rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            begin = time.monotonic()
+            try:
+                for s in range(3, 100):
+                    step(ddp, gradients(rank, s))
+                failure = None
+            except RuntimeError as error:
+                failure = str(error)
+            return failure, time.monotonic() - begin
+
+        failure, seconds = run_ranks(2, body, silent=[1])[0]
+        self.assertRegex(failure, "rank 0: .* rank 1")
+        self.assertLess(seconds, 25)
+
+
+class Documents(unittest.TestCase):
+    def test_the_stub_has_the_options_that_there_are(self):
+        stub = pathlib.Path(accordion.__file__).with_name("__init__.pyi").read_text()
+        listed = re.search(r"class State:\s+def __init__\((.*?)\) -> None", stub, re.S)[1]
+        stated = dict(re.findall(r"^\s+(\w+): [^=\n]+ = (.+),$", listed, re.M))
+        signature = inspect.signature(accordion.State)
+        actual = {name: parameter.default for name, parameter in signature.parameters.items() if name != "ddp"}
+        self.assertEqual({name: eval(default) for name, default in stated.items()}, actual)
+
+    def test_help_names_every_option(self):
+        text = inspect.getdoc(accordion.State)
+        for name in inspect.signature(accordion.State).parameters:
+            self.assertIn(f"`{name}`", text)
+        self.assertIn("accordion", accordion.controllers())
+        self.assertEqual(accordion.codecs()["topk"]["keep"][0], 0.01)
+
+
+if __name__ == "__main__":
+    unittest.main()
