@@ -99,6 +99,8 @@ endfunction()
 function(accordion_use_torch target)
   target_link_libraries(${target} PUBLIC ${TORCH_LIBRARIES})
   target_include_directories(${target} SYSTEM PUBLIC ${TORCH_INCLUDE_DIRS})
+  # GCC 12 is wrong about the stream guards of torch's futures.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   accordion_precompile(${target} TORCH <torch/torch.h>)
   # A precompiled header fits only where the flags are the same, and programs would get -fPIE for libraries' -fPIC.
   get_target_property(type ${target} TYPE)

@@ -95,7 +95,8 @@ StateValue to_state(const std::string& name, const py::handle& value) {
 // The bucket's buffer, in a form that PyTorch's own wrapper of Python hooks expects; made here, with the GIL, so that the
 // thread which completes the future needs none.
 std::shared_ptr<torch::jit::PythonFutureWrapper> post(Plugin& plugin, c10d::GradBucket& bucket) {
-  auto future = c10::make_intrusive<c10::ivalue::Future>(c10::PyObjectType::get());
+  auto future =
+      c10::make_intrusive<c10::ivalue::Future>(c10::PyObjectType::get(), devices_of(bucket.getBuffer()));
   c10::IValue result(c10::ivalue::ConcretePyObjectHolder::create(py::cast(bucket.getBuffer())));
   {
     const py::gil_scoped_release without_gil;
@@ -217,11 +218,13 @@ PYBIND11_MODULE(_core, m) {
 
   py::class_<PluginModel>(m, "Model")
       .def(py::init([](std::string name, std::vector<std::pair<std::string, at::Tensor>> parameters,
-                       bool find_unused, bool scaled, double rate) {
-             return PluginModel{std::move(name), std::move(parameters), find_unused, scaled, rate};
+                       bool find_unused, bool scaled, c10::intrusive_ptr<c10d::ProcessGroup> on_device,
+                       double rate) {
+             return PluginModel{std::move(name), std::move(parameters), find_unused,
+                                scaled,          std::move(on_device),  rate};
            }),
            py::arg("name"), py::arg("parameters"), py::arg("find_unused_parameters"), py::arg("scaled"),
-           py::arg("learning_rate"));
+           py::arg("on_device"), py::arg("learning_rate"));
 
   const auto release = py::call_guard<py::gil_scoped_release>();
   py::class_<Plugin, std::shared_ptr<Plugin>>(m, "Plugin")

@@ -61,7 +61,8 @@ Plugin::Plugin(const PluginOptions& options, Group group, PluginModel model, std
       model_(std::move(model)),
       record_(std::move(record)),
       engine_(group_, tensors_of(model_), engine_options(options_, model_, !record_.empty())),
-      hook_(engine_, without_names(model_), model_.find_unused_parameters ? &got_gradient_ : nullptr),
+      hook_(engine_, without_names(model_), model_.find_unused_parameters ? &got_gradient_ : nullptr,
+            model_.on_device),
       rate_(model_.learning_rate) {
   got_gradient_.assign(model_.parameters.size(), false);
   if (!model_.find_unused_parameters) return;
@@ -111,11 +112,13 @@ void Plugin::require_used(const std::string& call) const {
 
 void Plugin::end_step(double next_rate, bool last) {
   require_used("step_end()");
+  hook_.settle();
   engine_.end_step(next_rate, last);
 }
 
 void Plugin::end_epoch(double next_rate, bool last, const Metrics& metrics) {
   require_used("epoch_end()");
+  hook_.settle();
   const std::int64_t batch = engine_.batch();  // In force in the epoch that ends.
   const std::string batch_reason = engine_.batch_reason();
   EpochReport report = engine_.end_epoch(next_rate, last);

@@ -49,6 +49,8 @@ struct PluginModel {
   std::vector<std::pair<std::string, at::Tensor>> parameters;
   bool find_unused_parameters = false;
   bool scaled = false;  // Losses are.
+  // Of a model on a device: its own process group, for gradients that go dense.
+  c10::intrusive_ptr<c10d::ProcessGroup> on_device = {};
   double learning_rate = std::numeric_limits<double>::quiet_NaN();
 };
 

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+
 #include "accordion/base/error.h"
 
 namespace accordion {
@@ -12,12 +14,19 @@ struct Done final : c10d::Work {
   Done() { finish(); }
 };
 
-// Contiguous host memory, as the reducer's own tensors are.
+// Contiguous, as the reducer's own tensors are.
 const at::Tensor& only(const std::vector<at::Tensor>& tensors) {
-  if (tensors.size() != 1 || !tensors[0].is_contiguous() || !tensors[0].device().is_cpu())
+  if (tensors.size() != 1 || !tensors[0].is_contiguous())
     throw Error("control traffic of the reducer: " + std::to_string(tensors.size()) +
-                " tensors, expected one, contiguous and in host memory");
+                " tensors, expected one that is contiguous");
   return tensors[0];
+}
+
+// The reducer of a module on a device keeps its own tensors there too; they are small and rare.
+void in_host_memory(const at::Tensor& tensor, const std::function<void(const at::Tensor&)>& body) {
+  const at::Tensor host = tensor.cpu();
+  body(host);
+  if (!host.is_same(tensor)) tensor.copy_(host);
 }
 
 }  // namespace
@@ -27,9 +36,10 @@ ControlProcessGroup::ControlProcessGroup(Communicator& control)
 
 c10::intrusive_ptr<c10d::Work> ControlProcessGroup::broadcast(std::vector<at::Tensor>& tensors,
                                                               const c10d::BroadcastOptions& options) {
-  const at::Tensor& tensor = only(tensors);
-  control_.broadcast({static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()},
-                     static_cast<int>(options.rootRank));
+  in_host_memory(only(tensors), [&](const at::Tensor& tensor) {
+    control_.broadcast({static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()},
+                       static_cast<int>(options.rootRank));
+  });
   return c10::make_intrusive<Done>();
 }
 
@@ -39,7 +49,9 @@ c10::intrusive_ptr<c10d::Work> ControlProcessGroup::allreduce(std::vector<at::Te
   if (options.reduceOp != c10d::ReduceOp::SUM || tensor.scalar_type() != at::kInt)
     throw Error(std::string("control traffic of the reducer: a reduction of ") +
                 c10::toString(tensor.scalar_type()) + ", expected a sum of Int");
-  control_.sum(std::span(tensor.data_ptr<std::int32_t>(), static_cast<std::size_t>(tensor.numel())));
+  in_host_memory(tensor, [&](const at::Tensor& host) {
+    control_.sum(std::span(host.data_ptr<std::int32_t>(), static_cast<std::size_t>(host.numel())));
+  });
   return c10::make_intrusive<Done>();
 }
 

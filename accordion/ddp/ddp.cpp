@@ -105,12 +105,24 @@ DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions o
   // The reducer tells its logger, unasked whether there is one, when the set of unused parameters changes.
   logger_ = std::make_shared<c10d::Logger>(reducer_);
   reducer_->set_logger(logger_);
-  reducer_->register_comm_hook(std::make_unique<BucketHook>(
-      engine_, parameters_, options_.find_unused_parameters ? &got_gradient_ : nullptr));
+  auto hook = std::make_unique<BucketHook>(
+      engine_, parameters_, options_.find_unused_parameters ? &got_gradient_ : nullptr, options_.on_device);
+  hook_ = hook.get();
+  reducer_->register_comm_hook(std::move(hook));
 }
 
 DataParallel::~DataParallel() {
   for (std::size_t i = 0; i < gradient_hooks_.size(); ++i) parameters_[i].remove_hook(gradient_hooks_[i]);
+}
+
+EpochReport DataParallel::end_epoch(double next_learning_rate, bool last) {
+  hook_->settle();
+  return engine_.end_epoch(next_learning_rate, last);
+}
+
+void DataParallel::end_step(double next_learning_rate, bool last) {
+  hook_->settle();
+  engine_.end_step(next_learning_rate, last);
 }
 
 void DataParallel::before_forward() {
@@ -159,7 +171,7 @@ void DataParallel::zero_grad() {
 void DataParallel::broadcast(std::vector<torch::Tensor> tensors) {
   torch::NoGradGuard no_grad;
   for (torch::Tensor& tensor : tensors) {
-    torch::Tensor dense = tensor.contiguous();
+    torch::Tensor dense = tensor.cpu().contiguous();
     group_.control().broadcast(bytes_of(dense), 0);
     if (!dense.is_alias_of(tensor)) tensor.copy_(dense);
   }

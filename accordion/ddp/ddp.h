@@ -18,6 +18,7 @@
 #pragma once
 
 #include <torch/torch.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <limits>
 #include <memory>
@@ -35,6 +36,8 @@ class Reducer;
 
 namespace accordion {
 
+class BucketHook;
+
 struct DdpOptions {
   std::size_t bucket_bytes = 25 << 20;
   std::size_t first_bucket_bytes = 1 << 20;  // Small, so that communication starts early.
@@ -43,6 +46,9 @@ struct DdpOptions {
   // Gradients are views into the buckets: saves a copy each way, but optimizer.zero_grad() then throws; use
   // DistributedDataParallel::zero_grad().
   bool gradient_as_bucket_view = false;
+  // Of a module on a device: a process group of the same ranks that reduces there (NCCL), for gradients that go dense. Without it,
+  // and for all others, gradients are exchanged in host memory.
+  c10::intrusive_ptr<c10d::ProcessGroup> on_device = {};
   // Of the engine (engine.h): which codec, or which controller with which levels,
   ControlOptions control = {};
   // when gradients travel, and what becomes of a step with values that are not finite,
@@ -104,10 +110,8 @@ class DataParallel {
 
   // After every epoch: decides the levels of the next one. After every step too, where the controller watches
   // windows of steps. Collective.
-  EpochReport end_epoch(double next_learning_rate, bool last = false) {
-    return engine_.end_epoch(next_learning_rate, last);
-  }
-  void end_step(double next_learning_rate, bool last = false) { engine_.end_step(next_learning_rate, last); }
+  EpochReport end_epoch(double next_learning_rate, bool last = false);
+  void end_step(double next_learning_rate, bool last = false);
 
   // Levels, counts, what the controller wants of the batch.
   Engine& engine() { return engine_; }
@@ -138,6 +142,7 @@ class DataParallel {
   std::vector<torch::Tensor> kept_buffers_;  // As they were before the step, where it may be dropped.
   bool buffers_kept_ = false;
   Engine engine_;
+  BucketHook* hook_ = nullptr;  // The reducer's.
   std::shared_ptr<c10d::Reducer> reducer_;
   std::shared_ptr<c10d::Logger> logger_;
 };

@@ -27,8 +27,9 @@ Values values_of(const at::Tensor& buffer) {
 }  // namespace
 
 void require_exchangeable(const std::string& name, const at::Tensor& parameter) {
-  if (!parameter.device().is_cpu())
-    throw UsageError("parameter " + name + " is on " + parameter.device().str() + ", expected the CPU");
+  if (parameter.device().is_meta())
+    throw UsageError("parameter " + name + " is on " + parameter.device().str() +
+                     ", expected memory that holds values");
   switch (parameter.scalar_type()) {
     case at::kFloat:
     case at::kDouble:
@@ -42,16 +43,21 @@ void require_exchangeable(const std::string& name, const at::Tensor& parameter) 
 }
 
 BucketHook::BucketHook(Engine& engine, const std::vector<at::Tensor>& parameters,
-                       const std::vector<char>* used)
-    : engine_(engine), used_(used) {
+                       const std::vector<char>* used, c10::intrusive_ptr<c10d::ProcessGroup> on_device)
+    : engine_(engine), used_(used), on_device_(engine, std::move(on_device)) {
   for (std::size_t i = 0; i < parameters.size(); ++i)
     tensor_of_[parameters[i].unsafeGetTensorImpl()] = static_cast<int>(i);
+}
+
+std::vector<c10::Device> devices_of(const at::Tensor& buffer) {
+  if (buffer.device().is_cpu()) return {};
+  return {buffer.device()};
 }
 
 void BucketHook::post(c10d::GradBucket& bucket, c10::intrusive_ptr<c10::ivalue::Future> future,
                       c10::IValue result) {
   const at::Tensor buffer = bucket.getBuffer();
-  PostedBucket posted{.values = values_of(buffer), .slices = {}, .last = bucket.isLast()};
+  PostedBucket posted{.values = std::span<float>(), .slices = {}, .last = bucket.isLast()};
   std::size_t offset = 0;
   for (const at::Tensor& parameter : bucket.getParameters()) {
     const auto found = tensor_of_.find(parameter.unsafeGetTensorImpl());
@@ -61,9 +67,16 @@ void BucketHook::post(c10d::GradBucket& bucket, c10::intrusive_ptr<c10::ivalue::
           "expected one model throughout");
     const auto length = static_cast<std::size_t>(parameter.numel());
     posted.slices.push_back({found->second, offset, length});
-    if (used_) posted.used.push_back((*used_)[static_cast<std::size_t>(found->second)]);
     offset += length;
   }
+  if (!buffer.device().is_cpu() && on_device_.takes(posted.slices))
+    return on_device_.reduce(buffer, std::move(posted), std::move(future), std::move(result));
+  if (used_)
+    for (const Slice& slice : posted.slices)
+      posted.used.push_back((*used_)[static_cast<std::size_t>(slice.tensor)]);
+  if (!buffer.device().is_cpu())
+    return post_staged(buffer, std::move(posted), std::move(future), std::move(result));
+  posted.values = values_of(buffer);
   // The buffer lives as long as somebody may write to it.
   engine_.post(std::move(posted), [future = std::move(future), result = std::move(result),
                                    buffer](const std::exception_ptr& failure) {
@@ -71,8 +84,29 @@ void BucketHook::post(c10d::GradBucket& bucket, c10::intrusive_ptr<c10::ivalue::
   });
 }
 
+void BucketHook::post_staged(const at::Tensor& buffer, PostedBucket posted,
+                             c10::intrusive_ptr<c10::ivalue::Future> future, c10::IValue result) {
+  std::shared_ptr<Staging>& staging = staging_[buffer.device()];
+  if (!staging) staging = std::make_shared<Staging>(buffer.device());
+  const auto staged = staging->fetch(buffer);
+  posted.values = values_of(staged->host);
+  posted.arrive = [staged] { wait_for(staged->arrived); };
+  engine_.post(std::move(posted), [future = std::move(future), result = std::move(result), buffer, staged,
+                                   staging](const std::exception_ptr& failure) {
+    if (failure) return future->setError(failure);
+    try {
+      staging->give_back(staged, buffer, [&] {
+        future->markCompleted(result, std::vector{buffer.storage().getWeakStorageImpl()});
+      });
+    } catch (...) {
+      future->setErrorIfNeeded(std::current_exception());
+    }
+  });
+}
+
 c10::intrusive_ptr<c10::ivalue::Future> BucketHook::runHook(c10d::GradBucket& bucket) {
-  auto future = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
+  auto future =
+      c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get(), devices_of(bucket.getBuffer()));
   post(bucket, future, bucket.getBuffer());
   return future;
 }

@@ -69,6 +69,11 @@ void CommunicationThread::post(PostedBucket bucket, Done done) {
   changed_.notify_all();
 }
 
+void CommunicationThread::settle() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return under_way_ == 0 && !may_prepare(); });
+}
+
 bool CommunicationThread::last_step_kept() {
   std::lock_guard lock(mutex_);
   return kept_;
@@ -105,12 +110,21 @@ void CommunicationThread::prepare_buckets() {
     ++under_way_;
     // Which tensors count must first be agreed on where ranks may not use them all, and only the other thread
     // talks to the ranks.
-    const bool ahead = job.bucket.used.empty() && !failure_;
+    const bool ahead = job.bucket.used.empty() && !job.bucket.elsewhere && !failure_;
     lock.unlock();
-    if (ahead) prepare(job);
+    arrive(job);
+    if (ahead && !job.failure) prepare(job);
     lock.lock();
     prepared_.push_back(std::move(job));
     changed_.notify_all();
+  }
+}
+
+void CommunicationThread::arrive(Job& job) {
+  try {
+    if (job.bucket.arrive) std::exchange(job.bucket.arrive, {})();
+  } catch (...) {
+    job.failure = std::current_exception();
   }
 }
 
@@ -118,6 +132,7 @@ void CommunicationThread::prepare_buckets() {
 void CommunicationThread::clip() {
   auto end = std::find_if(posted_.begin(), posted_.end(), [](const Job& job) { return job.bucket.last; });
   if (end != posted_.end()) ++end;
+  for (auto job = posted_.begin(); job != end; ++job) arrive(*job);
   double squares = 0;
   for (auto job = posted_.begin(); job != end; ++job) squares += sum_of_squares(job->bucket.values);
   const double norm = std::sqrt(squares) / exchange_.scale();
@@ -182,6 +197,12 @@ void CommunicationThread::move_buckets() {
 
 void CommunicationThread::move(Job& job) {
   if (job.failure) std::rethrow_exception(job.failure);
+  if (job.bucket.elsewhere) {
+    const bool finite = job.bucket.elsewhere();
+    std::size_t count = 0;
+    for (const Slice& slice : job.bucket.slices) count += slice.count;
+    return exchange_.count_elsewhere(job.bucket.elsewhere_bytes, count, finite);
+  }
   if (!job.prepared) {
     if (exchange_.owes()) job.bucket.slices = exchange_.used_by_any(job.bucket.slices, job.bucket.used);
     exchange_.prepare({job.bucket.values, job.bucket.slices});

@@ -49,6 +49,12 @@ struct PostedBucket {
   bool last = false;  // Of its step.
   // Where ranks may not use all tensors: a flag a slice, whether this one did. Empty: all are used.
   std::vector<char> used = {};
+  // Of values that are still on their way into host memory: returns when they are there. Called once, by another thread.
+  std::function<void()> arrive = {};
+  // The caller takes the mean of a bucket that goes dense by other means; `values` is empty. Called once, when all that was
+  // posted before has been exchanged: waits for that mean, and says whether all of it is finite.
+  std::function<bool()> elsewhere = {};
+  std::size_t elsewhere_bytes = 0;
 };
 
 class CommunicationThread {
@@ -63,6 +69,11 @@ class CommunicationThread {
   // After a step that failed on this rank alone, its messages and the others' no longer belong together: what is
   // posted later fails too.
   void post(PostedBucket bucket, Done done);
+
+  // Returns when all that was posted has been exchanged, but for a step whose last bucket is still to come.
+  void settle();
+
+  const CommunicationOptions& options() const { return options_; }
 
   // Whether the last step that has ended was kept.
   bool last_step_kept();
@@ -83,6 +94,7 @@ class CommunicationThread {
   bool may_prepare() const;
   void prepare_buckets();
   void prepare(Job& job);
+  static void arrive(Job& job);
   void move_buckets();
   void move(Job& job);
   void end_step(const std::vector<Job>& step);

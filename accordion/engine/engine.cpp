@@ -122,6 +122,7 @@ void Engine::set_scale(double scale) {
 }
 
 EpochReport Engine::end_epoch(double next_learning_rate, bool last) {
+  settle();
   EpochReport report{
       .epoch = epoch_, .stats = exchange_.take_epoch_stats(), .overlap = thread_.take_overlap()};
   steering_.end_epoch(next_learning_rate, last);

@@ -77,6 +77,9 @@ class Engine {
   const std::vector<CodecOptions>& levels() const { return levels_; }
   int level(std::size_t i) const { return exchange_.level(i); }
   bool compresses(std::size_t i) const { return exchange_.compresses(i); }
+  const EngineOptions& options() const { return options_; }
+  // As it is in force: a codec may limit the norm of gradients too.
+  const CommunicationOptions& communication() const { return thread_.options(); }
 
   // Weighs this rank's gradient, a mean over `local_samples`, by its share of `global_samples`. Holds until
   // changed. A rank without samples says 0; its gradient must still be finite.
@@ -94,12 +97,17 @@ class Engine {
     thread_.post(std::move(bucket), std::move(done));
   }
 
+  // Returns when the steps that were posted have ended. Callers who have waited for all of a step's buckets need it only where
+  // one was reduced elsewhere.
+  void settle() { thread_.settle(); }
+
   // Whether the last step was kept: false when a rank's gradients were not finite.
   bool last_step_kept() { return thread_.last_step_kept(); }
 
   // After each step, where the controller watches windows of steps; elsewhere it does nothing. `last`: of
   // training, which has nothing left to decide. Collective.
   void end_step(double next_learning_rate, bool last = false) {
+    settle();
     steering_.end_step(next_learning_rate, last);
   }
 
@@ -126,7 +134,7 @@ class Engine {
   void save_state(const StateWriter& state) const;
   void load_state(const StateReader& state, Residuals residuals = Residuals::kKeep);
 
-  // The exchange itself, for what is not about steps. To be used only between them.
+  // The exchange itself, for what is not about posting. To be used only between steps, and by who posts.
   Exchange& exchange() { return exchange_; }
 
  private:

@@ -207,6 +207,12 @@ void Exchange::sum_doubles(std::span<double> values) {
   count(counts);
 }
 
+void Exchange::count_elsewhere(std::size_t bytes, std::size_t values, bool finite) {
+  BucketCounts counts{.finite = finite};
+  counts.tally.sum(bytes, values);
+  count(counts);
+}
+
 void Exchange::count(const BucketCounts& counts) {
   tally_ += counts.tally;
   stats_.traffic.entries += counts.entries;

@@ -63,6 +63,8 @@ class Exchange {
   const TensorInfo& tensor(std::size_t i) const { return layers_[i].info(); }
   int level(std::size_t i) const { return layers_[i].level(); }
   bool compresses(std::size_t i) const { return layers_[i].compresses(); }
+  // Whether a tensor that is not compressed any more has yet to be sent what was not.
+  bool flushes(std::size_t i) const { return layers_[i].flushes(); }
 
   // From the next step on; one level per tensor. Collective, as the constructor is.
   void set_levels(std::span<const int> levels);
@@ -70,6 +72,7 @@ class Exchange {
 
   // This rank's share of the step's samples times the number of ranks: 1 when all ranks have as many.
   void set_weight(double weight) { weight_ = weight; }
+  double weight() const { return weight_; }
 
   // Gradients come, and go back, times this: a loss scale, the same on every rank. What is kept from step to step and what
   // is watched is without it.
@@ -79,6 +82,9 @@ class Exchange {
   // Whether anything is owed to tensors, now or at another level: then one that no rank used in a step must be
   // left out of it.
   bool owes() const { return owes_; }
+
+  // Whether what is not finite must be noticed in gradients that go dense, too.
+  bool watches_dense() const { return compresses_ || options_.watch_dense; }
 
   // Of a bucket some of whose tensors this rank may not have used, those that some rank has. Collective.
   std::vector<Slice> used_by_any(std::span<const Slice> slices, std::span<const char> used);
@@ -90,6 +96,10 @@ class Exchange {
   void run();
   void mean(std::span<float> bucket, std::span<const Slice> slices);
   void mean(std::span<double> bucket, std::span<const Slice> slices);
+
+  // A bucket that went dense by other means than this exchange: so many bytes of so many values, and whether their mean, which
+  // all ranks have, is finite.
+  void count_elsewhere(std::size_t bytes, std::size_t values, bool finite);
 
   // After a step's last bucket: keeps what the codecs learned and did not send. False when a rank had values
   // that are not finite: then nothing of the step is kept, its means are worthless, and the caller must say
@@ -104,6 +114,13 @@ class Exchange {
   EpochStats epoch_stats() const;
   EpochStats take_epoch_stats();
   WindowStats take_window();
+
+  // What this rank watches, and what somebody else has watched of the window under way: a tensor's gradients, added up, and the
+  // sum of their squared norms. Between steps.
+  const Tracking& tracking() const { return watch_.tracking(); }
+  void add_to_window(std::size_t tensor, std::span<const float> sum, double squares) {
+    watch_.add_sum(tensor, sum, squares);
+  }
 
   // Everything that the next step depends on, between steps: each tensor's state under "tensor name/piece",
   // the number of steps, and what was counted. Levels come first: set_levels().
@@ -134,7 +151,6 @@ class Exchange {
   void sum_doubles(std::span<double> values);
   void count(const BucketCounts& counts);
   static std::vector<Layer> make_layers(std::vector<TensorInfo> tensors, bool published);
-  bool watches_dense() const { return compresses_ || options_.watch_dense; }
 
   Communicator& gradients_;
   ExchangeOptions options_;

@@ -35,6 +35,7 @@ class Layer {
   // For a tensor that keeps no residual any more: adds what is still owed to the gradient, which then goes
   // out with it.
   void flush_into(std::span<float> gradient);
+  bool flushes() const { return !keeps_residual() && !residual_.empty(); }
 
   void commit(bool finite);
 

@@ -27,6 +27,11 @@ void Watch::add(int tensor, std::span<const double> gradient) {
   }
 }
 
+void Watch::add_sum(std::size_t tensor, std::span<const float> sum, double squares) {
+  kernels::add(sum, sums_[tensor]);
+  if (!squares_.empty()) squares_[tensor] += squares;
+}
+
 WindowStats Watch::take(std::span<const Layer> layers, std::span<const CodecOptions> levels, int world,
                         const Routing& routing) {
   WindowStats stats{.steps = std::exchange(steps_, 0)};

@@ -34,6 +34,8 @@ class Watch {
 
   void add(int tensor, std::span<const float> gradient);
   void add(int tensor, std::span<const double> gradient);
+  // Of several steps.
+  void add_sum(std::size_t tensor, std::span<const float> sum, double squares);
   void end_step() { ++steps_; }
 
   // The window's end; the next one starts from nothing.

@@ -79,9 +79,11 @@ class State:
         group = ddp.process_group
         store = _store_of(group)
         rank, size = dist.get_rank(group), dist.get_world_size(group)
+        parameters = _parameters_of(ddp)
+        on_host = all(parameter.device.type == "cpu" for _, parameter in parameters)
         model = _core.Model(
-            name=type(ddp.module).__name__, parameters=_parameters_of(ddp),
-            find_unused_parameters=ddp.find_unused_parameters, scaled=scaler is not None,
+            name=type(ddp.module).__name__, parameters=parameters, find_unused_parameters=ddp.find_unused_parameters,
+            scaled=scaler is not None, on_device=None if on_host else group,
             learning_rate=math.nan if optimizer is None else _rate_of(optimizer))
         # Ranks make their states in the same order, so each one's count is the same number.
         number = store.add(f"accordion/states/{rank}", 1)
