@@ -25,12 +25,12 @@ class Rank {
     buffers_ = {at::empty({3200}, parameters_[0].options()), at::empty({9}, parameters_[0].options())};
   }
 
-  std::vector<at::Tensor> step(int number, float factor = 1) {
+  std::vector<at::Tensor> step(int number, float last_factor = 1) {
     std::vector<c10::intrusive_ptr<c10::ivalue::Future>> futures;
     for (std::size_t b = 0; b < 2; ++b) {
       const auto count = static_cast<std::size_t>(buffers_[b].numel());
       auto values = noise(count, static_cast<unsigned>(100 * number + 10 * rank_) + static_cast<unsigned>(b));
-      for (float& value : values) value *= factor;
+      for (float& value : values) value *= b == 1 ? last_factor : 1;
       const at::Tensor host =
           at::from_blob(values.data(), {buffers_[b].numel()}).to(buffers_[b].scalar_type()).clone();
       // Two copies, so that the second, on the device, ends when the hook has long been called.
@@ -104,7 +104,10 @@ TEST(Device, DenseBucketsStayThere) {
         .control = {.controller = "adaqs", .levels = "none;topk:keep=0.2;topk:keep=0.05"}};
     auto dense = c10::make_intrusive<LateProcessGroup>(group.control());
     Rank host(group, at::kCPU, options), device(group, late_device(group.rank()), options, dense);
-    for (Rank* rank : {&host, &device}) rank->engine().exchange().set_levels(std::vector<int>(3, 0));
+    for (Rank* rank : {&host, &device}) {
+      rank->engine().exchange().set_levels(std::vector<int>(3, 0));
+      rank->engine().set_batch(group.rank() == 0 ? 3 : 1, 4);
+    }
     for (int step = 0; step < 3; ++step) {
       const auto there = device.step(step), here = host.step(step);
       for (std::size_t b = 0; b < there.size(); ++b) EXPECT_TRUE(at::allclose(there[b], here[b], 1e-5, 1e-7));
@@ -147,7 +150,7 @@ TEST(Device, WhatIsNotFiniteOnTheDeviceSpoilsTheStep) {
     auto dense = c10::make_intrusive<LateProcessGroup>(group.control());
     Rank host(group, at::kCPU, options), device(group, late_device(group.rank()), options, dense);
     for (int step = 0; step < 4; ++step) {
-      // The last bucket, a bias, goes dense; both are infinite on one rank in step 2.
+      // The last bucket, a bias, goes dense, and is infinite on one rank in step 2.
       const float factor = step == 2 && group.rank() == 1 ? std::numeric_limits<float>::infinity() : 1;
       const auto there = device.step(step, factor), here = host.step(step, factor);
       EXPECT_EQ(device.engine().last_step_kept(), step != 2);

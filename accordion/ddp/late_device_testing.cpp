@@ -25,10 +25,10 @@
 namespace accordion {
 namespace {
 
-constexpr auto kLate = std::chrono::milliseconds(2);
+constexpr auto kLate = std::chrono::milliseconds(8);  // Of copies that nobody waits for.
 constexpr auto kType = c10::DeviceType::PrivateUse1;
 
-// Does what it is told in order, each thing a while after the one before.
+// Does what it is told in order.
 class LateStream {
  public:
   LateStream() : thread_([this] { run(); }) { thread_.detach(); }  // As long as the process.
@@ -58,7 +58,6 @@ class LateStream {
         work = std::move(queue_.front());
         queue_.pop_front();
       }
-      std::this_thread::sleep_for(kLate);
       work();
       work = {};
       const std::lock_guard lock(mutex_);
@@ -213,13 +212,14 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, c10::opti
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   LateStream& current = queue_of(LateGuard::current(from.device().is_cpu() ? to.device() : from.device()));
   // Both stay alive until it is done.
-  current.tell([from, to] {
+  const bool waits = !non_blocking && (from.device().is_cpu() || to.device().is_cpu());
+  current.tell([from, to, waits] {
+    if (!waits) std::this_thread::sleep_for(kLate);
     const at::NoGradGuard no_grad;
     const at::AutoDispatchBelowADInplaceOrView below;
     host_view(to).copy_(host_view(from));
   });
-  // Copies on the device never hold up the host.
-  if (!non_blocking && (from.device().is_cpu() || to.device().is_cpu())) current.synchronize();
+  if (waits) current.synchronize();  // Copies on the device never hold up the host.
   return to;
 }
 

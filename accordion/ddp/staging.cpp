@@ -47,7 +47,7 @@ std::shared_ptr<Staging::Staged> Staging::room_for(const at::Tensor& buffer) {
 
 std::shared_ptr<Staging::Staged> Staging::fetch(const at::Tensor& buffer) {
   auto staged = room_for(buffer);
-  wait_for(staged->left);  // Of the step before, as a rule long gone.
+  staged->left.block(in_);  // Of the step before, as a rule long gone.
   c10::Event ready(device_.type());
   ready.record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
   ready.block(in_);

@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+"""One step of ResNet-18 under PyTorch's DDP: plain, with PyTorch's own compression hooks, and with Accordion's.
+
+    bench/hook.py                                        4 workers on this machine
+    bench/hook.py --workers 2
+    tools/netlab run --hosts 4 --rate 100mbit -- bench/hook.py        on links of that rate
+
+Every method trains a copy of the same network; copies step in turn, plain DDP among each few of them, so that ratios are taken over
+steps that saw the same machine. A method is checked before it is timed: all ranks must hold the same finite gradients, and those of
+`none` must be plain DDP's. `--json` for one object a method.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "tests" / "reference")]
+
+# As the program sets it for its own workers: without it, page faults dominate on both sides.
+ALLOCATOR = ("glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:"
+             "glibc.malloc.top_pad=268435456:glibc.malloc.arena_max=1")
+TOGETHER = 3  # Methods at a time, beside plain DDP: each has a network, its gradients and residuals.
+
+METHODS = ["torch fp16", "torch powersgd 1", "torch powersgd 2", "torch powersgd 4", "none", "fp16", "bf16",
+           "powersgd:approx-rank=1", "powersgd:approx-rank=2", "powersgd:approx-rank=4", "topk:keep=0.01", "sign-scaled",
+           "qsgd:bits=4"]
+
+
+def register(ddp, method):
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+
+    import accordion
+
+    if method == "plain":
+        return
+    if method == "torch fp16":
+        return ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    if method.startswith("torch powersgd"):
+        state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=int(method.split()[-1]), start_powerSGD_iter=2)
+        return ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    ddp.register_comm_hook(accordion.State(ddp, codec=method), accordion.hook)
+
+
+class Copy:
+    """A network of its own under one method."""
+
+    def __init__(self, method, batch):
+        import torch
+        from networks import resnet18
+        from torch.nn.parallel import DistributedDataParallel
+
+        torch.manual_seed(1)
+        self.method = method
+        self.ddp = DistributedDataParallel(resnet18(10), gradient_as_bucket_view=True, broadcast_buffers=False)
+        register(self.ddp, method)
+        self.optimizer = torch.optim.SGD(self.ddp.parameters(), 0.01, momentum=0.9)
+        torch.manual_seed(2 + torch.distributed.get_rank())
+        self.images, self.labels = torch.randn(batch, 3, 32, 32), torch.randint(10, (batch,))
+
+    def step(self, sync=True):
+        import contextlib
+
+        import torch
+
+        torch.distributed.barrier()
+        begin = time.perf_counter()
+        self.optimizer.zero_grad(set_to_none=False)
+        with contextlib.nullcontext() if sync else self.ddp.no_sync():
+            torch.nn.functional.cross_entropy(self.ddp(self.images), self.labels).backward()
+        self.optimizer.step()
+        seconds = torch.tensor([time.perf_counter() - begin], dtype=torch.float64)
+        torch.distributed.all_reduce(seconds, torch.distributed.ReduceOp.MAX)
+        return seconds.item()
+
+    def check(self, plain):
+        import torch
+
+        self.step()
+        flat = torch.cat([p.grad.flatten() for p in self.ddp.parameters()])
+        first = flat.clone()
+        torch.distributed.broadcast(first, 0)
+        agree = torch.tensor([float(torch.equal(first, flat) and bool(flat.isfinite().all()))])
+        torch.distributed.all_reduce(agree, torch.distributed.ReduceOp.MIN)
+        assert agree.item() == 1, f"{self.method}: ranks differ, or are not finite"
+        if self.method == "none":
+            other = torch.cat([p.grad.flatten() for p in plain.ddp.parameters()])
+            assert torch.allclose(flat, other, rtol=1e-3, atol=1e-5), "none is not plain DDP"
+
+
+def worker(arguments):
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    rows = []
+    methods = [method for method in METHODS if arguments.methods in method]
+    for begin in range(0, len(methods), TOGETHER):
+        copies, broken = [Copy("plain", arguments.batch)], {}
+        plain = copies[0]
+        plain.check(plain)
+        for method in methods[begin:begin + TOGETHER]:
+            try:
+                copy = Copy(method, arguments.batch)
+                copy.check(plain)
+                copies.append(copy)
+            except (RuntimeError, TypeError, ValueError) as error:
+                broken[method] = str(error).splitlines()[0]
+        for copy in copies:
+            copy.step()
+        seconds = {copy.method: [] for copy in copies}
+        alone = []
+        for _ in range(arguments.steps):
+            for copy in copies:
+                seconds[copy.method].append(copy.step())
+            alone.append(plain.step(sync=False))
+        for method in methods[begin:begin + TOGETHER]:
+            if method in broken:
+                rows.append({"method": method, "error": broken[method]})
+                continue
+            ratios = [mine / other for mine, other in zip(seconds[method], seconds["plain"])]
+            rows.append({"method": method, "step_ms": 1e3 * statistics.median(seconds[method]),
+                         "plain_ms": 1e3 * statistics.median(seconds["plain"]), "ratio": statistics.median(ratios),
+                         "least": min(ratios), "most": max(ratios),
+                         "overhead_ms": 1e3 * statistics.median(mine - no for mine, no in zip(seconds[method], alone)),
+                         "plain_overhead_ms": 1e3 * statistics.median(mine - no for mine, no in zip(seconds["plain"], alone))})
+        del copies, plain, copy
+    if dist.get_rank() == 0:
+        show(rows, arguments)
+    dist.barrier()
+    os._exit(0)  # Without the wait for threads of states that Python still holds.
+
+
+def show(rows, arguments):
+    if arguments.json:
+        return print(json.dumps(rows, indent=2))
+    print(f"{'method':<24} {'step ms':>8} {'plain':>8} {'ratio':>6} {'least':>6} {'most':>6} {'overhead ms':>12} {'plain':>7}")
+    for row in rows:
+        if "error" in row:
+            print(f"{row['method']:<24} {row['error']}")
+            continue
+        print(f"{row['method']:<24} {row['step_ms']:8.0f} {row['plain_ms']:8.0f} {row['ratio']:6.3f} {row['least']:6.3f} "
+              f"{row['most']:6.3f} {row['overhead_ms']:12.0f} {row['plain_overhead_ms']:7.0f}")
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=4, help="on this machine; a launcher's environment comes first")
+    parser.add_argument("--batch", type=int, default=8, help="images a worker")
+    parser.add_argument("--steps", type=int, default=7, help="of each method, timed")
+    parser.add_argument("--methods", default="", help="only those whose name has this in it")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    settings = {"GLIBC_TUNABLES": ALLOCATOR, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    if "RANK" in os.environ:
+        if os.environ.get("GLIBC_TUNABLES") != ALLOCATOR:  # Read when a process starts.
+            os.execve("/usr/bin/python3", ["/usr/bin/python3", *sys.argv], os.environ | settings)
+        return worker(arguments)
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517", "WORLD_SIZE": str(arguments.workers), "GLOO_SOCKET_IFNAME": "lo"}
+    ranks = [subprocess.Popen(["/usr/bin/python3", *sys.argv], env=os.environ | settings | place | {"RANK": str(rank)})
+             for rank in range(arguments.workers)]
+    sys.exit(max(abs(rank.wait()) for rank in ranks))
+
+
+if __name__ == "__main__":
+    main()
