@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 JOBS ?= 2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo python test fuzz bench format tidy setup setup-python setup-test setup-fuzz clean
+.PHONY: build demo python test test-debian13 fuzz bench format tidy setup setup-python setup-test setup-fuzz clean
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -67,6 +67,11 @@ test: setup-test
 	$(call compile,all,the program and its tests: about 8 minutes on two cores)
 	@echo "== testing: about 20 minutes"
 	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS) $$([ -t 1 ] && echo --progress)
+
+# The same on Debian 13 (g++ 14, torch 2.6), in a root of its own; DEBIAN13_OPTIONS="-- -R ddp" runs some of the tests.
+test-debian13:
+	$(call install,debootstrap)
+	@tools/debian13 --jobs $(JOBS) $(PACKAGES) $(TEST_PACKAGES) $(DEBIAN13_OPTIONS)
 
 setup-fuzz: setup-test
 	$(call install,$(FUZZ_PACKAGES))
