@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -164,7 +165,19 @@ StorePtr Meeting::open_store() {
   // The store counts in whole seconds.
   options.timeout = std::chrono::ceil<std::chrono::seconds>(time_left());
   compat::avoid_libuv(options);
-  auto tcp = c10::make_intrusive<c10d::TCPStore>(plan_.address, options);
+  // torch 2.x waits without limit for the store's first answer. Whoever never gets it is left behind.
+  std::promise<StorePtr> opened;
+  std::future<StorePtr> store = opened.get_future();
+  std::thread([opened = std::move(opened), address = plan_.address, options]() mutable {
+    try {
+      opened.set_value(c10::make_intrusive<c10d::TCPStore>(address, options));
+    } catch (...) {
+      opened.set_exception(std::current_exception());
+    }
+  }).detach();
+  if (store.wait_for(options.timeout) != std::future_status::ready)
+    fail("the store at " + where() + ": it does not answer");
+  StorePtr tcp = store.get();
   if (hosts()) local_address_ = reach_store();
   return tcp;
 }
