@@ -6,10 +6,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import unittest
 
 from program import PROGRAM, QUICK, ProgramTest, environment, free_port
+
+TORCHRUN = [sys.executable, str(pathlib.Path(__file__).resolve().with_name("torchrun.py"))]
 
 
 class Dying(ProgramTest):
@@ -180,8 +183,8 @@ class Meeting(ProgramTest):
 
     @unittest.skipUnless(shutil.which("torchrun"), "no torchrun here")
     def test_under_torchrun(self):
-        # Debian's torchrun crashes without -r 1 -t 1 under Python 3.11.
-        command = ["torchrun", "--nnodes", "1", "--nproc_per_node", "2", "--rdzv_backend", "c10d", "--rdzv_endpoint",
+        # Debian 12's torchrun crashes without -r 1 -t 1 under Python 3.11.
+        command = [*TORCHRUN, "--nnodes", "1", "--nproc_per_node", "2", "--rdzv_backend", "c10d", "--rdzv_endpoint",
                    f"127.0.0.1:{free_port()}", "-r", "1", "-t", "1", "--no_python", PROGRAM, "train", *QUICK, "--out", "run"]
         result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=120, env=environment())
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
@@ -191,7 +194,7 @@ class Meeting(ProgramTest):
     def test_a_group_that_torchrun_starts_again(self):
         # The first group meets, trains and fails; the second meets at the same store.
         script = '"$0" train "$@" --out run$TORCHELASTIC_RESTART_COUNT && [ $TORCHELASTIC_RESTART_COUNT = 1 ]'
-        command = ["torchrun", "--nnodes", "1", "--nproc_per_node", "2", "--max_restarts", "1", "--rdzv_backend", "c10d",
+        command = [*TORCHRUN, "--nnodes", "1", "--nproc_per_node", "2", "--max_restarts", "1", "--rdzv_backend", "c10d",
                    "--rdzv_endpoint", f"127.0.0.1:{free_port()}", "-r", "1", "-t", "1", "--no_python", "sh", "-c", script, PROGRAM, *QUICK]
         result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=180, env=environment())
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
