@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 import accordion
-from ranks import SHAPES, Given, RanksTest, gradients, network, run_ranks, samples
+from ranks import SHAPES, Given, RanksTest, gradients, network, run_ranks, samples, wrapped
 
 CPP_DDP = os.environ.get("CPP_DDP", "")
 SETTINGS = ["none", "fp16", "bf16:feedback=true", "topk:keep=0.05", "mstopk:keep=0.05", "randomk:keep=0.05", "dgc:keep=0.05",
@@ -20,7 +20,7 @@ SETTINGS = ["none", "fp16", "bf16:feedback=true", "topk:keep=0.05", "mstopk:keep
 
 
 def hooked(model, group=None, ddp_options=None, **options):
-    ddp = DDP(model, process_group=group, **(ddp_options or {}))
+    ddp = wrapped(model, group, **(ddp_options or {}))
     state = accordion.State(ddp, **options)
     ddp.register_comm_hook(state, accordion.hook)
     return ddp, state
@@ -113,7 +113,20 @@ class WithDdp(RanksTest):
         self.check({"find_unused_parameters": True})
 
     def test_bucket_rebuilds(self):
-        self.check({"bucket_cap_mb": 0.005})  # Ten of them, in another order after the first step.
+        def buckets(rank):
+            ddp, counts = wrapped(Given(SHAPES), bucket_cap_mb=0.005), [0] * 3
+
+            def counting(state, bucket):
+                counts[s] += 1
+                return accordion.hook(state, bucket)
+
+            ddp.register_comm_hook(accordion.State(ddp, **TOPK), counting)
+            for s in range(3):
+                step(ddp, gradients(rank, s))
+            return counts
+
+        self.assertEqual(run_ranks(2, buckets), [[1, 3, 3]] * 2, "nothing is rebuilt")
+        self.check({"bucket_cap_mb": 0.005})
 
     def test_exchange_after_backward(self):
         self.check({"bucket_cap_mb": 0.005}, overlap=False)

@@ -10,6 +10,7 @@ import unittest
 
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
 
 # A child has torch without loading it again. The parent computes nothing, so it has no threads that a child would miss.
 CONTEXT = multiprocessing.get_context("fork")
@@ -55,6 +56,13 @@ def run_ranks(size, body, *arguments, timeout=120, silent=()):
                 rank.kill()
                 rank.join()
         return results
+
+
+def wrapped(model, group=None, **options):
+    """In a DDP. The size of buckets holds for the first one too, which torch 1.13 gives 1 MiB whatever it was told."""
+    if "bucket_cap_mb" in options:
+        dist._DEFAULT_FIRST_BUCKET_BYTES = int(options["bucket_cap_mb"] * 2**20)
+    return DDP(model, process_group=group, **options)
 
 
 class Given(torch.nn.Module):
