@@ -38,7 +38,11 @@ class Rank {
       buffers_[b].copy_(gradient, /*non_blocking=*/true);
       const auto first = b == 0 ? parameters_.begin() : parameters_.begin() + 2;
       std::vector<at::Tensor> some(first, b == 0 ? first + 2 : first + 1);
+#if TORCH_VERSION_MAJOR >= 2
+      c10d::GradBucket bucket(b, 2, buffers_[b], {}, {}, {}, some, {});
+#else
       c10d::GradBucket bucket(b, 2, buffers_[b], {}, {}, {}, some);
+#endif
       futures.push_back(hook_.runHook(bucket));
     }
     std::vector<at::Tensor> means;
