@@ -102,6 +102,7 @@ def main():
     options = parser.parse_args()
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    os.environ.setdefault("USE_LIBUV", "0")  # For the store; Debian 13's torch was built without.
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     model = make_model(options.model, options.channels, options.size, options.classes)

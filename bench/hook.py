@@ -98,6 +98,7 @@ def worker(arguments):
     import torch.distributed as dist
 
     torch.set_num_threads(1)
+    os.environ.setdefault("USE_LIBUV", "0")  # For the store; Debian 13's torch was built without.
     dist.init_process_group("gloo")
     rows = []
     methods = [method for method in METHODS if arguments.methods in method]

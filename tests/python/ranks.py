@@ -14,6 +14,8 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 # A child has torch without loading it again. The parent computes nothing, so it has no threads that a child would miss.
 CONTEXT = multiprocessing.get_context("fork")
+if not torch.__version__.startswith("1."):
+    import torch._dynamo  # As the first DDP of a process does, which takes it two seconds.
 
 # Whatever a rank answers; newer versions of torch load only tensors unless they are asked.
 ANYTHING = {"weights_only": False} if "weights_only" in inspect.signature(torch.load).parameters else {}
