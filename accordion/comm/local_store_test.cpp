@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
 
 #include "accordion/base/error.h"
+#include "accordion/base/temporary_folder.h"
 #include "accordion/launch/free_port.h"
 
 namespace accordion {
@@ -54,6 +56,16 @@ TEST(LocalStore, TellsItsPathOverLoopbackAlone) {
   host.reset();
   EXPECT_FALSE(std::filesystem::exists(path.parent_path()));
   EXPECT_EQ(listeners(port), "");
+}
+
+TEST(LocalStore, LeavesNothingBehindWhereItCannotListen) {
+  const TemporaryFolder folder(std::filesystem::temp_directory_path() / "accordion-test-");
+  const char* const before = ::getenv("TMPDIR");
+  const std::string kept = before ? before : "";
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  EXPECT_THROW(LocalStoreHost("10.255.255.1", free_port()), Error);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  before ? ::setenv("TMPDIR", kept.c_str(), 1) : ::unsetenv("TMPDIR");
 }
 
 TEST(LocalStore, KnowsWhichAddressesAreThisMachine) {

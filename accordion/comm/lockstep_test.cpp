@@ -5,13 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <list>
 #include <numeric>
+#include <thread>
 
 #include "accordion/comm/loopback.h"
 
 namespace accordion {
 namespace {
+
+using Milliseconds = std::chrono::milliseconds;
 
 class Checked final : public Communicator {
  public:
@@ -24,16 +28,18 @@ class Checked final : public Communicator {
     ++sends;
     sent_bytes_ += bytes.size();
     most_ahead = std::max(most_ahead, sent_bytes_ - std::min(sent_bytes_, received_bytes_));
-    return std::make_unique<Use>(inner_.start_send(to, bytes), sending_, bytes, nullptr);
+    return std::make_unique<Use>(inner_.start_send(to, bytes), sending_, bytes, nullptr, Milliseconds(0));
   }
   std::unique_ptr<Transfer> start_receive(int from, std::span<std::byte> bytes) override {
     EXPECT_TRUE(unused(bytes, sending_)) << "received into bytes that are being sent";
     EXPECT_TRUE(unused(bytes, receiving_)) << "received twice";
     if (sends == 0) ++asked_before_first_send;
-    return std::make_unique<Use>(inner_.start_receive(from, bytes), receiving_, bytes, &received_bytes_);
+    return std::make_unique<Use>(inner_.start_receive(from, bytes), receiving_, bytes, &received_bytes_,
+                                 receive_takes);
   }
 
   std::size_t sends = 0, asked_before_first_send = 0, most_ahead = 0;
+  Milliseconds receive_takes{0};  // At least.
 
  private:
   using Places = std::list<std::span<const std::byte>>;
@@ -41,13 +47,15 @@ class Checked final : public Communicator {
   class Use final : public Transfer {
    public:
     Use(std::unique_ptr<Transfer> transfer, Places& places, std::span<const std::byte> bytes,
-        std::size_t* count)
+        std::size_t* count, Milliseconds takes)
         : transfer_(std::move(transfer)),
           places_(places),
           place_(places.insert(places.end(), bytes)),
-          count_(count) {}
+          count_(count),
+          takes_(takes) {}
     ~Use() override { end(); }
     void wait() override {
+      std::this_thread::sleep_for(takes_);
       transfer_->wait();
       end();
     }
@@ -63,6 +71,7 @@ class Checked final : public Communicator {
     Places& places_;
     Places::iterator place_;
     std::size_t* count_;
+    Milliseconds takes_;
   };
 
   static bool unused(std::span<const std::byte> bytes, const Places& places) {
@@ -105,6 +114,24 @@ TEST(Lockstep, NobodySendsFarAhead) {
           2 * kCount * sizeof(float) * static_cast<std::size_t>(ranks - 1) / static_cast<std::size_t>(ranks);
       EXPECT_LT(group.most_ahead, whole / 2) << "of " << whole;
     });
+}
+
+// What lies ahead of a slow link only fills its queues: the first sum does not know yet, later ones do.
+TEST(Lockstep, SendsLessFarAheadOnASlowLink) {
+  run_loopback(2, [](Communicator& inner) {
+    Checked group(inner);
+    group.receive_takes = Milliseconds(4);
+    std::vector<float> values(400'000, 1);
+    const auto most_ahead = [&] {
+      group.most_ahead = 0;
+      group.sum(std::span(values));
+      return group.most_ahead;
+    };
+    const std::size_t first = most_ahead();
+    most_ahead();
+    most_ahead();
+    EXPECT_LT(most_ahead(), first / 2);
+  });
 }
 
 }  // namespace

@@ -89,6 +89,41 @@ TEST(Loopback, ARankThatAbandonsReleasesTheOthersAndStaysOut) {
   });
 }
 
+// What went wrong first is what matters.
+TEST(Loopback, KeepsTheFirstReason) {
+  run_loopback(2, [](Communicator& group) {
+    const std::string self = "rank " + std::to_string(group.rank());
+    float one = 1;
+    group.abandon("no memory");
+    group.abandon("no disk either");
+    try {
+      group.sum(std::span(&one, 1));
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), self + " is out of step with the others since: no memory");
+    }
+  });
+}
+
+// Whoever gave up a transfer has its bytes to itself again.
+TEST(Loopback, NothingArrivesForATransferThatIsGone) {
+  const auto group = make_loopback(2);
+  std::vector<std::byte> message(8, std::byte{1}), gone(8), later(8);
+  group[0]->start_receive(1, gone).reset();
+  const auto receive = group[0]->start_receive(1, later);
+  const auto send = group[1]->start_send(0, message);
+  receive->wait();
+  send->wait();
+  EXPECT_EQ(gone, std::vector<std::byte>(8));
+  EXPECT_EQ(later, message);
+  const std::vector<std::byte> other(8, std::byte{2});
+  group[1]->start_send(0, message).reset();
+  const auto second_receive = group[0]->start_receive(1, later);
+  const auto second_send = group[1]->start_send(0, other);
+  second_receive->wait();
+  EXPECT_EQ(later, other);
+}
+
 // Passes messages on, and counts them on the way.
 class Counting final : public Communicator {
  public:
@@ -139,6 +174,57 @@ TEST(Loopback, MovesNoMoreThanARing) {
       group.sum(std::span(few));
       EXPECT_EQ(group.sent_bytes(), 2 * 400000 * (n - 1) + 40 * (n - 1));
     });
+}
+
+// While everything fits into a few packets it goes to everyone at once; beyond that nobody sends more than in a ring.
+TEST(Loopback, MovesNoMoreThanARingUnlessItIsLittle) {
+  for (int ranks = 2; ranks <= 5; ++ranks)
+    run_loopback(ranks, [](Communicator& group) {
+      const auto n = static_cast<std::uint64_t>(group.size());
+      for (const std::uint64_t count : {500u, 1000u, 2000u, 4000u, 8000u, 16000u}) {
+        const std::uint64_t before = group.sent_bytes();
+        std::vector<float> values(count);
+        group.sum(std::span(values));
+        const std::uint64_t ring = 2 * values.size() * sizeof(float) * (n - 1) / n;
+        EXPECT_LE(group.sent_bytes() - before, std::max<std::uint64_t>(32768, ring + 16 * n)) << count;
+      }
+    });
+}
+
+// From rank to rank where it is large: no link carries it twice.
+TEST(Loopback, NobodySendsALargeBroadcastTwice) {
+  for (int ranks = 2; ranks <= 5; ++ranks)
+    run_loopback(ranks, [](Communicator& group) {
+      for (int root = 0; root < group.size(); ++root) {
+        const std::uint64_t before = group.sent_bytes();
+        std::vector<std::byte> bytes(1'000'000);
+        group.broadcast(bytes, root);
+        EXPECT_LE(group.sent_bytes() - before, bytes.size());
+      }
+    });
+}
+
+// Nothing is written beyond what was asked for.
+TEST(Loopback, NamesAMessageThatIsTooLong) {
+  run_loopback(2, [](Communicator& group) {
+    const std::byte sent[64] = {};
+    std::vector<std::byte> received(64, std::byte{7});
+    if (group.rank() == 0) {
+      const std::span<const std::byte> send[] = {{}, sent};
+      const std::span<std::byte> receive[] = {{}, {}};
+      group.all_to_all(send, receive);
+      return;
+    }
+    const std::span<const std::byte> send[] = {{}, {}};
+    const std::span<std::byte> receive[] = {std::span(received).first(4), {}};
+    try {
+      group.all_to_all(send, receive);
+      FAIL() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(), "rank 1: receiving 4 bytes from rank 0: it sent 64");
+    }
+    EXPECT_EQ(received, std::vector<std::byte>(64, std::byte{7}));
+  });
 }
 
 TEST(Loopback, NamesAMessageOfTheWrongLength) {

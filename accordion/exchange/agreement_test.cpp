@@ -66,6 +66,54 @@ TEST(Exchange, CountsWhatItSaysBesideGradients) {
   });
 }
 
+// Ranks that are not about to exchange the same must not begin: each of these changes what messages mean.
+TEST(Exchange, RefusesRanksThatDiffer) {
+  const std::vector<TensorInfo> tensors = {{"a", {{64, 64}}}, {"b", {{64, 32}}}};
+  const ExchangeOptions options{.levels = {parse_codec("topk:keep=0.1"), parse_codec("topk:keep=0.01")},
+                                .seed = 1};
+  run_loopback(2, [&](Communicator& group) {
+    const bool odd = group.rank() == 1;
+    const auto refused = [&](const std::vector<TensorInfo>& of, const ExchangeOptions& with) {
+      try {
+        Exchange exchange(group, of, with);
+        return false;
+      } catch (const Error&) {
+        return true;
+      }
+    };
+    EXPECT_FALSE(refused(tensors, options));
+    ExchangeOptions other = options;
+    if (odd) other.seed = 2;
+    EXPECT_TRUE(refused(tensors, other)) << "seed";
+    other = options;
+    if (odd) other.levels[1] = parse_codec("topk:keep=0.02");
+    EXPECT_TRUE(refused(tensors, other)) << "the setting of a level, though none is at it yet";
+    other = options;
+    if (odd) other.published = true;
+    EXPECT_TRUE(refused(tensors, other)) << "published";
+    std::vector<TensorInfo> strange = tensors;
+    if (odd) strange[1].shape = {{32, 64}};
+    EXPECT_TRUE(refused(strange, options)) << "shape";
+    strange = tensors;
+    if (odd) strange[1].name = "c";
+    EXPECT_TRUE(refused(strange, options)) << "name";
+    Exchange exchange(group, tensors, options);
+    EXPECT_THROW(exchange.set_levels(std::vector<int>{0, odd ? 1 : 0}), Error);
+  });
+}
+
+TEST(Exchange, CountsWhatItSaysAboutUnusedTensors) {
+  run_loopback(2, [](Communicator& group) {
+    const std::vector<TensorInfo> tensors = {{"a", {{8, 4}}}, {"b", {{8, 4}}}, {"c", {{8, 4}}}};
+    Exchange exchange(group, tensors, {});
+    exchange.take_epoch_stats();
+    const std::vector<Slice> slices = {{0, 0, 32}, {1, 32, 32}, {2, 64, 32}};
+    const std::vector<char> used = {1, group.rank() == 1, 0};
+    EXPECT_EQ(exchange.used_by_any(slices, used).size(), 2u);
+    EXPECT_EQ(exchange.take_epoch_stats().traffic.control_bytes, 3u) << "a flag for each";
+  });
+}
+
 // A peer that sends something else than it should, in the place of an exchange.
 TEST(Exchange, DoesNotTrustALengthThatAPeerAnnounces) {
   run_loopback(2, [](Communicator& group) {

@@ -29,6 +29,25 @@ TEST(Frame, ComesBackAsItWent) {
   }));
 }
 
+// What fills a frame up is no memory of this rank's.
+TEST(Frame, IsFilledUpWithZeros) {
+  for (std::size_t payload = 0; payload < 9; ++payload) {
+    std::vector<std::byte> bytes(frame_bytes(payload), std::byte{0xAA});
+    write_frame(bytes, 1, 9, {payload, 0, 0});
+    for (std::size_t i = kFrameHeader + payload; i < bytes.size(); ++i)
+      EXPECT_EQ(bytes[i], std::byte{0}) << payload;
+  }
+}
+
+// Its header counts in 32 bits.
+TEST(Frame, RefusesWhatItCannotCount) {
+  std::vector<std::byte> bytes(64);
+  constexpr std::size_t kTooMany = std::size_t{1} << 32;
+  EXPECT_THROW(write_frame(bytes, 1, kTooMany, {4, 0, 0}), Error);
+  EXPECT_THROW(write_frame(bytes, 1, 4, {kTooMany, 0, 0}), Error);
+  EXPECT_EQ(bytes, std::vector<std::byte>(64));
+}
+
 // Whatever arrives is refused, or is a payload within the bytes that arrived.
 TEST(Frame, NeverReadsOutside) {
   EXPECT_TRUE(rc::check([](std::vector<std::uint8_t> bytes, std::uint8_t codec) {
@@ -69,6 +88,8 @@ TEST(Frame, RefusalsSayWhatWasWrong) {
             "message of rank 2 for conv: the message ends after 23 of a frame's 24 bytes");
   EXPECT_EQ(refusal(9, 3, 7, 5),
             "message of rank 2 for conv: the message ends after 9 bytes of a frame's header");
+  bytes[2] = std::byte{2};
+  EXPECT_EQ(refusal(24, 3, 7, 5), "message of rank 2 for conv: the frame's version is 2, expected 1");
 }
 
 }  // namespace

@@ -198,6 +198,58 @@ TEST(State, GoesOnWhereItWasSaved) {
     });
 }
 
+// What was counted, collective by collective, goes on too.
+TEST(State, CountsOnWhereItWasSaved) {
+  ExchangeOptions options = with("threshold:lambda=0.5");
+  options.levels.push_back(parse_codec("fp16"));
+  run_loopback(3, [&](Communicator& comm) {
+    Exchange first(comm, kTensors, options), second(comm, kTensors, options);
+    first.set_levels(std::vector<int>{0, 1, 0, 0});
+    second.set_levels(std::vector<int>{0, 1, 0, 0});
+    const auto step = [&](Exchange& exchange, int number) {
+      auto gradient = noise(kSize, seed_of(number, comm.rank()));
+      gradient[kSlices[1].offset] = 1e9f;  // Beyond 16 bits.
+      if (number == 1) gradient[0] = std::nanf("");
+      exchange.mean(gradient, kSlices);
+      exchange.end_step();
+    };
+    for (int i = 0; i < 3; ++i) step(first, i);
+    State state;
+    first.save_state(StateWriter(state));
+    second.load_state(StateReader(state));
+    for (Exchange* exchange : {&first, &second}) step(*exchange, 3);
+    const EpochStats one = first.take_epoch_stats(), other = second.take_epoch_stats();
+    EXPECT_EQ(one.steps, 4);
+    EXPECT_EQ(one.dropped_steps, 1);
+    EXPECT_GT(one.traffic.saturated, 0u);
+    EXPECT_EQ(other.steps, one.steps);
+    EXPECT_EQ(other.dropped_steps, one.dropped_steps);
+    EXPECT_EQ(other.traffic, one.traffic);
+  });
+}
+
+// A step without the layer, after one that was dropped, does not keep what the dropped one left.
+TEST(State, OfADroppedStepIsNotKeptByTheNext) {
+  for (const char* setting :
+       {"topk:keep=0.05", "powersgd:approx-rank=2", "dgc:keep=0.05", "sign-scaled:chunked=true"})
+    run_loopback(2, [&](Communicator& comm) {
+      Exchange exchange(comm, kTensors, with(setting));
+      auto gradient = noise(kSize, seed_of(0, comm.rank())), spoilt = noise(kSize, seed_of(1, comm.rank()));
+      exchange.mean(gradient, kSlices);
+      EXPECT_TRUE(exchange.end_step());
+      State before, after;
+      exchange.save_state(StateWriter(before));
+      if (comm.rank() == 1) spoilt[kSize - 1] = spoilt[7] = std::nanf("");
+      exchange.mean(spoilt, kSlices);
+      EXPECT_FALSE(exchange.end_step());
+      EXPECT_TRUE(exchange.end_step());
+      exchange.save_state(StateWriter(after));
+      before["step"] = after["step"];
+      before["counts"] = after["counts"];
+      EXPECT_EQ(before, after) << setting;
+    });
+}
+
 // A level change right after loading finds what was owed where it belongs.
 TEST(State, IsSettledByALevelChangeAfterLoading) {
   for (const char* setting : {"sign-scaled:chunked=true", "topk:keep=0.05"})

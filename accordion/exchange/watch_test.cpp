@@ -33,6 +33,60 @@ TEST(Watch, NormIsOfTheSumOfRawLocalGradients) {
   });
 }
 
+// What a rank without samples hands in is no gradient of anything.
+TEST(Watch, ARankWithoutSamplesHasSeenNothing) {
+  run_loopback(2, [](Communicator& comm) {
+    Exchange exchange(comm, {{"w", {{2}}}}, {.track = {.norms = comm.rank() == 0}});
+    for (const bool without : {false, true}) {
+      std::vector<float> gradient = {1, 0};
+      exchange.set_weight(without == (comm.rank() == 0) ? 0 : 2);
+      exchange.mean(gradient, kTwo);
+      exchange.end_step();
+    }
+    if (comm.rank() == 0) {
+      EXPECT_EQ(exchange.take_window().norms, std::vector<double>{1});
+    }
+  });
+}
+
+// Where training goes on after a step that is not finite, so do its norms.
+TEST(Watch, AStepThatIsNotFiniteIsNoneOfTheWindow) {
+  for (const bool aggregated : {false, true})
+    run_loopback(2, [&](Communicator& comm) {
+      Exchange exchange(
+          comm, {{"w", {{2}}}},
+          {.track = {.norms = true, .squares = true, .aggregated = aggregated}, .watch_dense = true});
+      for (const float value : {1.0f, std::nanf(""), HUGE_VALF, 2.0f}) {
+        std::vector<float> gradient = {value, 0};
+        exchange.mean(gradient, kTwo);
+        EXPECT_EQ(exchange.end_step(), std::isfinite(value));
+      }
+      const WindowStats stats = exchange.take_window();
+      EXPECT_EQ(stats.norms, std::vector<double>{3});
+      EXPECT_EQ(stats.squares, std::vector<double>{5});
+    });
+}
+
+TEST(Watch, SeesGradientsOfDoublePrecision) {
+  for (const bool aggregated : {false, true})
+    run_loopback(2, [&](Communicator& comm) {
+      Exchange exchange(comm, {{"w", {{2}}}},
+                        {.track = {.norms = true, .squares = true, .aggregated = aggregated}});
+      for (const double value : {3.0, -3.0, 4.0, 2.0}) {
+        std::vector<double> gradient = {0, comm.rank() == 0 ? value : 0};
+        exchange.mean(gradient, kTwo);
+        exchange.end_step();
+      }
+      const WindowStats stats = exchange.take_window();
+      if (comm.rank() == 1 && !aggregated) {
+        EXPECT_EQ(stats.norms, std::vector<double>{0});
+        return;
+      }
+      EXPECT_EQ(stats.norms, std::vector<double>{aggregated ? 3.0 : 6.0});
+      EXPECT_EQ(stats.squares, std::vector<double>{aggregated ? 9.5 : 38.0});
+    });
+}
+
 TEST(Watch, AggregatedNormIsOfTheMeanOnEveryRank) {
   run_loopback(2, [](Communicator& comm) {
     Exchange exchange(comm, {{"w", {{2}}}}, {.track = {.norms = true, .aggregated = true}});
