@@ -105,23 +105,27 @@ TEST(Loopback, KeepsTheFirstReason) {
   });
 }
 
-// Whoever gave up a transfer has its bytes to itself again.
-TEST(Loopback, NothingArrivesForATransferThatIsGone) {
+// Whoever gave up a transfer has its bytes to itself again, and the next one takes its place.
+TEST(Loopback, NothingMovesForATransferThatIsGone) {
   const auto group = make_loopback(2);
-  std::vector<std::byte> message(8, std::byte{1}), gone(8), later(8);
-  group[0]->start_receive(1, gone).reset();
-  const auto receive = group[0]->start_receive(1, later);
-  const auto send = group[1]->start_send(0, message);
+  const std::vector<std::byte> one(8, std::byte{1}), two(8, std::byte{2}), nothing(8);
+  std::vector<std::byte> gone(8), kept(8);
+  auto given_up = group[0]->start_receive(1, gone);
+  const auto receive = group[0]->start_receive(1, kept);
+  given_up.reset();
+  const auto send = group[1]->start_send(0, one);
+  ASSERT_EQ(gone, nothing);
+  ASSERT_EQ(kept, one);
   receive->wait();
   send->wait();
-  EXPECT_EQ(gone, std::vector<std::byte>(8));
-  EXPECT_EQ(later, message);
-  const std::vector<std::byte> other(8, std::byte{2});
-  group[1]->start_send(0, message).reset();
-  const auto second_receive = group[0]->start_receive(1, later);
-  const auto second_send = group[1]->start_send(0, other);
-  second_receive->wait();
-  EXPECT_EQ(later, other);
+
+  given_up = group[1]->start_send(0, one);
+  const auto next_send = group[1]->start_send(0, two);
+  given_up.reset();
+  const auto next_receive = group[0]->start_receive(1, kept);
+  ASSERT_EQ(kept, two);
+  next_receive->wait();
+  next_send->wait();
 }
 
 // Passes messages on, and counts them on the way.

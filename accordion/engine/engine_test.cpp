@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <future>
+#include <thread>
 
 #include "accordion/base/error.h"
 #include "accordion/base/json.h"
@@ -169,16 +171,25 @@ TEST(Engine, WindowsOfSteps) {
 // What nobody looks at is not added up, unless the record wants it.
 TEST(Engine, WatchesWhatTheControllerLooksAt) {
   run_loopback_groups(2, [](Group& group) {
-    const auto norms = [&](const std::string& controller, bool record) {
+    const auto window = [&](const std::string& controller, bool record) {
       ControlOptions control = kAccordion;
       control.controller = controller;
       Engine engine(group, kTensors, {.control = control, .record_norms = record});
       run_step(engine, gradients_of(group.rank(), 0));
-      return engine.exchange().take_window().norms.size();
+      return engine.exchange().take_window();
+    };
+    const auto norms = [&](const std::string& controller, bool record) {
+      return window(controller, record).norms.size();
     };
     EXPECT_EQ(norms("accordion", false), group.rank() == 0 ? kTensors.size() : 0);
     EXPECT_EQ(norms("schedule", false), 0u);
     EXPECT_EQ(norms("schedule", true), group.rank() == 0 ? kTensors.size() : 0);
+    for (const char* controller : {"accordion", "adaqs", "lgreco"}) {
+      const WindowStats stats = window(controller, false);
+      const std::string watching = group.rank() == 0 ? controller : "";
+      EXPECT_EQ(stats.squares.size(), watching == "adaqs" ? kTensors.size() : 0) << controller;
+      EXPECT_EQ(stats.trials.size(), watching == "lgreco" ? kTensors.size() : 0) << controller;
+    }
   });
 }
 
@@ -267,6 +278,98 @@ TEST(Engine, LimitsTheNormOfAStep) {
   });
 }
 
+// Each step by its own norm, however many lie posted: rank 1 comes when rank 0 has posted them all.
+TEST(Engine, LimitsTheNormOfEachStepThatLiesPosted) {
+  run_loopback_groups(2, [](Group& group) {
+    Engine engine(group, kTensors, {.communication = {.clip_norm = 1}});
+    const float sizes[] = {1, 0.1f, 100};
+    std::vector<std::vector<Floats>> steps;
+    for (const float size : sizes) {
+      steps.emplace_back();
+      for (const TensorInfo& tensor : kTensors) steps.back().emplace_back(tensor.shape.count(), size);
+    }
+    const auto meet = [&] {
+      std::int8_t there = 1;
+      group.control().sum(std::span(&there, 1));
+    };
+    std::promise<void> all;
+    if (group.rank() == 1) meet();
+    for (std::vector<Floats>& step : steps)
+      for (std::size_t k = 0; k < step.size(); ++k)
+        engine.post(
+            {.values = std::span<float>(step[k]),
+             .slices = {{static_cast<int>(k), 0, step[k].size()}},
+             .last = k + 1 == step.size()},
+            [&, end = &step == &steps.back() && k + 1 == step.size()](const std::exception_ptr& failure) {
+              EXPECT_FALSE(failure);
+              if (end) all.set_value();
+            });
+    if (group.rank() == 0) meet();
+    all.get_future().get();
+    for (const std::vector<Floats>& step : steps) EXPECT_NEAR(norm_of(step), 1, 1e-3);
+  });
+}
+
+// Of a limit for the step and one of the codec's own.
+TEST(Engine, TheStricterOfTwoLimitsHolds) {
+  run_loopback_groups(1, [](Group& group) {
+    for (const double limit : {0.0, 1.0, 5.0}) {
+      Engine engine(
+          group, kTensors,
+          {.control = {.codec = "dgc:keep=1,clip=2,momentum=0"}, .communication = {.clip_norm = limit}});
+      EXPECT_NEAR(norm_of(run_step(engine, gradients_of(0, 0))), limit == 1 ? 1 : 2, 1e-3) << limit;
+    }
+  });
+}
+
+// However many threads and buckets: no more time than went by, and of that none twice.
+TEST(Engine, IsBusyNoLongerThanItTakes) {
+  run_loopback_groups(2, [](Group& group) {
+    Engine engine(group, kTensors, {.control = {.codec = "topk:keep=0.1"}});
+    const auto start = std::chrono::steady_clock::now();
+    for (int step = 0; step < 40; ++step) run_step(engine, gradients_of(group.rank(), step));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    const Overlap overlap = engine.take_overlap();
+    EXPECT_GT(overlap.busy_seconds, 0);
+    EXPECT_LE(overlap.busy_seconds, took.count());
+    EXPECT_LE(overlap.exposed_seconds, overlap.busy_seconds);
+    EXPECT_EQ(engine.take_overlap().busy_seconds, 0) << "taking resets";
+  });
+}
+
+// Rank 1 is late with all but the last bucket: rank 0 waits for it while its own backward goes on. If it may begin.
+TEST(Engine, KnowsWhatWasHiddenBehindBackward) {
+  for (const bool deferred : {false, true})
+    run_loopback_groups(2, [&](Group& group) {
+      Engine engine(group, kTensors, {.communication = {.deferred = deferred}});
+      auto gradients = gradients_of(group.rank(), 0);
+      std::promise<void> done;
+      const auto post = [&](std::size_t k) {
+        engine.post({.values = std::span<float>(gradients[k]),
+                     .slices = {{static_cast<int>(k), 0, gradients[k].size()}},
+                     .last = k == 0},
+                    [&, k](const std::exception_ptr& failure) {
+                      EXPECT_FALSE(failure);
+                      if (k == 0) done.set_value();
+                    });
+      };
+      if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      post(2);
+      post(1);
+      std::int8_t there = 1;
+      group.control().sum(std::span(&there, 1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      post(0);
+      done.get_future().get();
+      const Overlap overlap = engine.take_overlap();
+      if (deferred) {
+        EXPECT_EQ(overlap.hidden_share(), 0) << "nothing began before the last bucket was there";
+      } else if (group.rank() == 0) {
+        EXPECT_GT(overlap.hidden_share(), 0.3);
+      }
+    });
+}
+
 // A rank's steps and epochs, and what they gave.
 class Training {
  public:
@@ -289,6 +392,9 @@ class Training {
       for (const LayerRecord& layer : report.layers) record.push_back(to_json(layer));
       for (const WindowRecord& window : report.windows) record.push_back(to_json(window));
       for (std::size_t t = 0; t < kTensors.size(); ++t) record.push_back(engine_.level(t));
+      const Traffic& traffic = report.stats.traffic;
+      for (const std::uint64_t count : {traffic.payload_bytes, traffic.wire_bytes, traffic.control_bytes})
+        record.push_back(count);
       records.push_back(record.dump());
     }
   }
@@ -309,9 +415,9 @@ TEST(Engine, GoesOnFromItsStateAsIfThereHadBeenNoStop) {
   windows.window = 2;
   powersgd.mild = "powersgd:approx-rank=4", powersgd.strong = "powersgd:approx-rank=1";
   const ControlOptions lgreco{.controller = "lgreco", .mild = "topk:keep=0.5", .strong = "topk:keep=0.02"};
-  const ControlOptions qsgd{.codec = "qsgd:bits=4"};
+  const ControlOptions qsgd{.codec = "qsgd:bits=4"}, dgc{.codec = "dgc:keep=0.001,warmup=true"};
   constexpr int kSteps = 12;
-  for (const ControlOptions& control : {kAccordion, windows, powersgd, lgreco, qsgd})
+  for (const ControlOptions& control : {kAccordion, windows, powersgd, lgreco, qsgd, dgc})
     for (int stop : {1, 3, 7, 9})
       run_loopback_groups(2, [&](Group& group) {
         const std::string what = control.controller + " " + control.mild + " stop " + std::to_string(stop);
@@ -353,6 +459,38 @@ TEST(Engine, RefusesStateThatIsNotItsOwn) {
   run_loopback_groups(1, [&](Group& group) {
     Engine engine(group, kTensors, {.control = kAccordion});
     EXPECT_THROW(engine.load_state(StateReader(states[0])), Error);
+  });
+}
+
+// Without residuals any rank may go on from rank 0's, but rank 0 from no other: it alone knows what was decided.
+TEST(Engine, RefusesAStateWithoutDecisions) {
+  std::vector<State> states(2);
+  run_loopback_groups(2, [&](Group& group) {
+    Engine engine(group, kTensors, {.control = kAccordion});
+    run_step(engine, gradients_of(group.rank(), 0));
+    engine.save_state(StateWriter(states[static_cast<std::size_t>(group.rank())]));
+  });
+  run_loopback_groups(2, [&](Group& group) {
+    Engine engine(group, kTensors, {.control = kAccordion});
+    EXPECT_THROW(engine.load_state(StateReader(states[1]), Residuals::kDrop), StateOfAnotherRank);
+  });
+}
+
+// A loss scale that is too large shows in a step like any other: it is dropped, and the norms go on.
+TEST(Engine, NoticesWhatIsNotFiniteWhereLossesAreScaled) {
+  run_loopback_groups(2, [](Group& group) {
+    Engine engine(group, kTensors, {.record_norms = true, .scaled = true});
+    for (int step = 0; step < 2; ++step) {
+      auto gradients = gradients_of(group.rank(), 0);
+      if (step == 0) gradients[0][5] = std::numeric_limits<float>::infinity();
+      const auto means = run_step(engine, gradients);
+      EXPECT_EQ(engine.last_step_kept(), step == 1);
+      EXPECT_EQ(std::isnan(means[2][0]), step == 0) << "all of the step";
+    }
+    const EpochReport report = engine.end_epoch(0.1);
+    EXPECT_EQ(report.stats.dropped_steps, 1);
+    if (group.rank() > 0) return;
+    EXPECT_NEAR(report.layers.at(0).norm, norm_of({gradient(0, 0, 0)}), 1e-3);
   });
 }
 
@@ -443,9 +581,50 @@ TEST(Engine, ABucketThatFailsFailsItsStepAndAllThatFollow) {
       gradients->fails = false;
       EXPECT_EQ(failure_of(engine, 0, 2),
                 "no gradients are exchanged any more, because an earlier step failed: the cable is out");
+      EXPECT_EQ(failure_of(engine, 0, 3), failure_of(engine, 0, 4)) << "the reason is given once";
       EXPECT_EQ(gradients->calls, before + 1);
       EXPECT_EQ(engine.exchange().take_epoch_stats().steps, 1) << "nothing of the others was kept";
     });
+}
+
+// What no memory holds cannot be prepared.
+std::string failure_of_absurd_bucket(Engine& engine) {
+  Half first{};
+  std::promise<std::string> reason;
+  engine.post({.values = std::span(&first, std::size_t{1} << 62), .slices = {}, .last = true},
+              [&](const std::exception_ptr& failure) {
+                try {
+                  if (failure) std::rethrow_exception(failure);
+                  reason.set_value("");
+                } catch (const std::exception& error) {
+                  reason.set_value(error.what());
+                }
+              });
+  return reason.get_future().get();
+}
+
+TEST(Engine, ABucketThatCannotBePreparedFailsItsStep) {
+  run_loopback_groups(1, [](Group& group) {
+    Engine engine(group, kTensors, {});
+    EXPECT_NE(failure_of_absurd_bucket(engine), "");
+    EXPECT_FALSE(engine.last_step_kept());
+    EXPECT_NE(failure_of(engine, 0, 0), "") << "as do all that follow";
+  });
+}
+
+// The others wait for messages that will never come: they are told so, and need not wait until the rank has left.
+TEST(Engine, ARankThatFailsAloneLetsTheOthersGo) {
+  std::promise<void> released;
+  run_loopback_groups(2, [&](Group& group) {
+    Engine engine(group, kTensors, {});
+    if (group.rank() == 1) {
+      EXPECT_NE(failure_of(engine, 1, 0), "");
+      released.set_value();
+      return;
+    }
+    EXPECT_NE(failure_of_absurd_bucket(engine), "");
+    EXPECT_EQ(released.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  });
 }
 
 TEST(Engine, RanksThatDifferAreRefusedByName) {
@@ -466,11 +645,56 @@ TEST(Engine, RanksThatDifferAreRefusedByName) {
               "rank 1 differs from rank 0 in its settings: seed = 1 against seed = 2");
     EXPECT_EQ(refusal(kTensors, {.control = {.codec = odd ? "fp16" : "none"}}),
               "rank 1 differs from rank 0 in its settings: codec = \"fp16\" against codec = \"none\"");
+    const auto differs_in = [&](const std::string& setting, const EngineOptions& options) {
+      EXPECT_NE(refusal(kTensors, options).find("in its settings: " + setting + " = "), std::string::npos)
+          << setting;
+    };
+    differs_in("clip_norm", {.communication = {.clip_norm = odd ? 1.0 : 0.0}});
+    differs_in("deferred", {.communication = {.deferred = odd}});
+    differs_in("on_non_finite",
+               {.communication = {.on_non_finite = odd ? NonFinite::kSkip : NonFinite::kThrow}});
+    EngineOptions routed;
+    if (odd) routed.routing.min_count += 1;
+    differs_in("min_count", routed);
+    routed = {};
+    if (odd) routed.routing.min_rate += 1;
+    differs_in("min_rate", routed);
+    routed = {};
+    routed.routing.published = odd;
+    differs_in("published", routed);
     // What contradicts itself is refused alike by all.
     EXPECT_NE(refusal(kTensors, {.control = {.controller = "accordion"}}).find("expects mild and strong"),
               std::string::npos);
     EXPECT_NE(refusal(kTensors, {.control = {.controller = "acordion"}}).find("acordion"), std::string::npos);
   });
+}
+
+TEST(Engine, RecordsWhatAnEpochLeftBehind) {
+  const EpochReport report{.epoch = 3,
+                           .stats = {.steps = 10,
+                                     .dropped_steps = 2,
+                                     .traffic = {.payload_bytes = 101,
+                                                 .wire_bytes = 102,
+                                                 .paper_floats = 104,
+                                                 .entries = 105,
+                                                 .saturated = 106,
+                                                 .control_bytes = 103}},
+                           .overlap = {.busy_seconds = 4, .exposed_seconds = 1},
+                           .layers = {{.name = "a"}},
+                           .windows = {{.window = 7, .layers = {}}}};
+  const EpochRecord record = to_record(report);
+  EXPECT_EQ(record.epoch, 3);
+  EXPECT_EQ(record.steps, 10);
+  EXPECT_EQ(record.dropped_steps, 2);
+  EXPECT_EQ(record.payload_bytes, 101u);
+  EXPECT_EQ(record.wire_bytes, 102u);
+  EXPECT_EQ(record.control_bytes, 103u);
+  EXPECT_EQ(record.paper_floats, 104u);
+  EXPECT_EQ(record.entries, 105u);
+  EXPECT_EQ(record.saturated, 106u);
+  EXPECT_EQ(record.hidden_share, 0.75);
+  EXPECT_EQ(record.layers.at(0).name, "a");
+  EXPECT_EQ(record.windows.at(0).window, 7);
 }
 
 TEST(Engine, RefusesSharesThatCannotBe) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "accordion/base/error.h"
 #include "accordion/comm/loopback.h"
 
 namespace accordion {
@@ -196,6 +197,74 @@ TEST(Steering, WindowsOfStepsGoOnOverTheEndOfAnEpoch) {
     }
     EXPECT_TRUE(rank.steering().take_windows().empty());
     EXPECT_EQ(rank.seen().size(), 2u) << "nothing is decided after the last step";
+  });
+}
+
+// What was decided, why, and what the next decision will see.
+TEST(Steering, GoesOnFromItsState) {
+  run_loopback_groups(2, [](Group& group) {
+    Rank first(group, 0, 0.4), second(group, 0, 0.4);
+    first.steering().take_control_bytes();
+    first.step();
+    first.steering().end_epoch(0.2, false);
+    State state;
+    first.steering().save_state(StateWriter(state));
+    second.steering().load_state(StateReader(state));
+    EXPECT_EQ(second.levels(), kScript[1].levels);
+    for (int epoch = 1; epoch < 3; ++epoch) {
+      EXPECT_EQ(second.levels(), first.levels());
+      EXPECT_EQ(second.steering().batch(), first.steering().batch());
+      EXPECT_EQ(second.steering().batch_reason(), first.steering().batch_reason());
+      EXPECT_EQ(second.steering().take_control_bytes(), first.steering().take_control_bytes());
+      for (Rank* rank : {&first, &second}) {
+        rank->step();
+        rank->steering().end_epoch(0.1, false);
+      }
+      ASSERT_EQ(second.steering().layers().size(), first.steering().layers().size());
+      for (std::size_t i = 0; i < first.steering().layers().size(); ++i)
+        EXPECT_EQ(second.steering().layers()[i].reason, first.steering().layers()[i].reason);
+    }
+    ASSERT_EQ(second.seen().size(), first.seen().size());
+    for (std::size_t w = 0; w < first.seen().size(); ++w) {
+      EXPECT_EQ(second.seen()[w].window, first.seen()[w].window);
+      EXPECT_EQ(second.seen()[w].lr, first.seen()[w].lr);
+      EXPECT_EQ(second.seen()[w].next_lr, first.seen()[w].next_lr);
+      EXPECT_EQ(second.seen()[w].norms, first.seen()[w].norms);
+      EXPECT_EQ(second.seen()[w].squares, first.seen()[w].squares);
+      EXPECT_EQ(second.seen()[w].steps, first.seen()[w].steps);
+      for (std::size_t i = 0; i < kTensors.size(); ++i)
+        for (std::size_t level = 0; level < first.seen()[w].trials[i].size(); ++level) {
+          EXPECT_EQ(second.seen()[w].trials.at(i).at(level).error, first.seen()[w].trials[i][level].error);
+          EXPECT_EQ(second.seen()[w].trials[i][level].bytes, first.seen()[w].trials[i][level].bytes);
+        }
+    }
+  });
+}
+
+TEST(Steering, RefusesAStateThatCannotBe) {
+  run_loopback_groups(1, [](Group& group) {
+    Rank rank(group, 0, 0.1);
+    State state;
+    rank.steering().save_state(StateWriter(state));
+    const auto refusal = [&](const std::vector<std::int64_t>& levels) -> std::string {
+      State wrong = state;
+      wrong["levels"] = levels;
+      Rank fresh(group, 0, 0.1);
+      try {
+        fresh.steering().load_state(StateReader(wrong));
+        return "";
+      } catch (const Error& error) {
+        return error.what();
+      }
+    };
+    EXPECT_EQ(refusal({0, 1, 2}), "");
+    EXPECT_EQ(refusal({0, 1}), "state of 2 tensors, expected 3");
+    EXPECT_EQ(refusal({0, 1, 2, 0}), "state of 4 tensors, expected 3");
+    EXPECT_EQ(refusal({0, 1, 3}), "state with level 3, expected one of 3");
+    EXPECT_EQ(refusal({-1, 1, 2}), "state with level -1, expected one of 3");
+    rank.step();
+    rank.steering().end_epoch(0.1, false);
+    EXPECT_THROW(rank.steering().load_state(StateReader(state)), Error) << "it has decided already";
   });
 }
 

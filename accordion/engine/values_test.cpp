@@ -137,6 +137,108 @@ TYPED_TEST(SixteenBits, WhatIsNotFiniteReachesEveryone) {
     });
 }
 
+// Dense or not: a step that is skipped is zero on every rank, to its last value, and leaves nothing behind.
+TYPED_TEST(SixteenBits, AStepThatIsSkippedIsZero) {
+  for (const char* codec : {"none", "topk:keep=0.05"})
+    run_loopback_groups(2, [&](Group& group) {
+      Engine engine(group, kTensors,
+                    {.control = {.codec = codec}, .communication = {.on_non_finite = NonFinite::kSkip}});
+      Bits bits = gradient<TypeParam>(group.rank(), 0);
+      if (group.rank() == 1) bits[1300] = Kind<TypeParam>::kInfinity;
+      run_step(engine, view<TypeParam>(bits));
+      EXPECT_EQ(bits, Bits(kCount)) << codec;
+      EXPECT_FALSE(engine.last_step_kept()) << codec;
+    });
+}
+
+// The norm of the mean is without its scale, whatever it travels as.
+TYPED_TEST(SixteenBits, AreWatchedWithoutTheirScale) {
+  for (const char* mild : {"none", "topk:keep=1"})
+    run_loopback_groups(2, [&](Group& group) {
+      Engine engine(
+          group, kTensors,
+          {.control = {
+               .controller = "accordion", .mild = mild, .strong = "topk:keep=0.02", .norms = "aggregated"}});
+      engine.set_scale(8);
+      Bits bits = gradient<TypeParam>(0, 0);  // The same on both ranks, and so their mean.
+      run_step(engine, view<TypeParam>(bits));
+      double squares = 0;
+      const Floats mean = widened<TypeParam>(bits);
+      for (std::size_t i = 0; i < 1200; ++i) squares += static_cast<double>(mean[i]) * mean[i] / 64;
+      const EpochReport report = engine.end_epoch(0.1);
+      if (group.rank() > 0) return;
+      EXPECT_NEAR(report.layers.at(0).norm, std::sqrt(squares), 0.02 * std::sqrt(squares)) << mild;
+    });
+}
+
+// What was owed twice over is beyond the range, whether it is sent by a codec or by none.
+TEST(Halves, CountWhatTheyCannotHold) {
+  for (const int level : {0, 1})
+    run_loopback_groups(1, [&](Group& group) {
+      Engine engine(
+          group, kTensors,
+          {.control = {
+               .controller = "schedule", .mild = "none", .strong = "topk:keep=0.001", .plan = "inverse"}});
+      engine.exchange().set_levels(std::vector<int>{1, 1, 1});
+      Bits first(kCount), second(kCount);
+      first[3] = Kind<Half>::narrow(60000);  // Sent,
+      first[7] = Kind<Half>::narrow(50000);  // and owed.
+      run_step(engine, view<Half>(first));
+      EXPECT_EQ(engine.epoch_stats().traffic.saturated, 0u);
+      engine.exchange().set_levels(std::vector<int>{level, level, level});
+      second[7] = Kind<Half>::narrow(50000);
+      run_step(engine, view<Half>(second));
+      EXPECT_EQ(widened<Half>(second)[7], 65504) << level;
+      EXPECT_EQ(engine.epoch_stats().traffic.saturated, 1u) << level;
+    });
+}
+
+std::vector<double> doubles(int rank, double scale = 1) {
+  const Floats floats = noise(kCount, static_cast<unsigned>(rank));
+  std::vector<double> values(floats.begin(), floats.end());
+  for (double& value : values) value *= scale;
+  return values;
+}
+
+TEST(Doubles, CarryAScaleAndALimit) {
+  run_loopback_groups(2, [](Group& group) {
+    for (const double limit : {0.0, 2.0}) {
+      const EngineOptions options{.communication = {.clip_norm = limit}, .record_norms = true};
+      Engine plain(group, kTensors, options), scaled(group, kTensors, options);
+      scaled.set_scale(1024);
+      auto a = doubles(group.rank()), b = doubles(group.rank(), 1024);
+      run_step(plain, std::span(a));
+      run_step(scaled, std::span(b));
+      for (double& value : b) value /= 1024;
+      EXPECT_EQ(a, b) << limit;
+      double factors[2];
+      for (int rank = 0; rank < 2; ++rank) {
+        double squares = 0;
+        for (double value : doubles(rank)) squares += value * value;
+        factors[rank] = limit > 0 ? limit / std::sqrt(squares) : 1;
+      }
+      const auto one = doubles(0), other = doubles(1);
+      for (std::size_t i = 0; i < kCount; ++i)
+        ASSERT_NEAR(a[i], (factors[0] * one[i] + factors[1] * other[i]) / 2, 1e-12) << limit;
+      const EpochReport without = plain.end_epoch(0.1), with = scaled.end_epoch(0.1);
+      for (std::size_t i = 0; i < without.layers.size(); ++i)
+        EXPECT_EQ(without.layers[i].norm, with.layers[i].norm);
+    }
+  });
+}
+
+TEST(Doubles, AStepThatIsNotFiniteIsWhatItIsToldToBe) {
+  for (const NonFinite what : {NonFinite::kPropagate, NonFinite::kSkip})
+    run_loopback_groups(2, [&](Group& group) {
+      Engine engine(group, kTensors, {.communication = {.on_non_finite = what}, .scaled = true});
+      auto values = doubles(group.rank());
+      if (group.rank() == 1) values[5] = std::numeric_limits<double>::infinity();
+      run_step(engine, std::span(values));
+      EXPECT_FALSE(engine.last_step_kept());
+      for (double value : values) ASSERT_TRUE(what == NonFinite::kSkip ? value == 0 : std::isnan(value));
+    });
+}
+
 // The norm of a step is limited whatever its type, and without its scale.
 TYPED_TEST(SixteenBits, ClipsTheNorm) {
   run_loopback_groups(1, [](Group& group) {
