@@ -12,11 +12,15 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
 #include "accordion/base/error.h"
+#include "accordion/comm/c10d_compat.h"
 #include "accordion/comm/c10d_group.h"
 #include "accordion/comm/communicator_contract.h"
+#include "accordion/comm/rendezvous.h"
 
 namespace accordion {
 namespace {
@@ -121,6 +125,54 @@ TEST(Group, StandsOnGroupsThatExist) {
   }));
 }
 
+TEST(Group, StandsOnAStoreThatExists) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  // Side by side in one store, as models of one program are, each under a prefix of its own.
+  for (const char* prefix : {"first", "second"}) {
+    std::vector<std::function<void()>> bodies;
+    for (int r = 0; r < 2; ++r)
+      bodies.push_back([=] {
+        Group group = c10d_group({.store = store,
+                                  .rank = r,
+                                  .size = 2,
+                                  .prefix = prefix,
+                                  .interface = "lo",
+                                  .timeout = std::chrono::seconds(20)});
+        contract::sum_adds_in_rank_order(group.gradients());
+        contract::sum_adds_in_rank_order(group.control());
+      });
+    expect_no_errors(run_all(bodies));
+  }
+}
+
+// A launcher keeps its store when it starts the ranks again.
+TEST(Group, MeetsAgainAtALaunchersStore) {
+  c10d::TCPStoreOptions options;
+  options.isServer = true;
+  options.port = static_cast<std::uint16_t>(free_port());
+  options.waitWorkers = false;
+  compat::avoid_libuv(options);
+  const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  const auto meet = [&](int restart) {
+    std::vector<std::function<void()>> bodies;
+    for (int r = 0; r < 2; ++r)
+      bodies.push_back([=, port = options.port] {
+        Rendezvous meeting = rendezvous_at({.rank = r,
+                                            .world = 2,
+                                            .address = "127.0.0.1",
+                                            .port = port,
+                                            .store_elsewhere = true,
+                                            .restart = restart});
+        meeting.timeout = std::chrono::seconds(5);
+        Group group = c10d_group(meeting);
+        contract::sum_adds_in_rank_order(group.gradients());
+      });
+    return run_all(bodies);
+  };
+  for (int restart = 0; restart < 3; ++restart) expect_no_errors(meet(restart));
+  for (const std::string& error : meet(1)) EXPECT_TRUE(contains(error, "another process is rank")) << error;
+}
+
 TEST(Group, UsesTheInterfaceItIsGiven) {
   const int port = free_port();
   std::vector<std::function<void()>> bodies;
@@ -221,10 +273,31 @@ TEST(Group, RefusesWhatCannotBe) {
     }
   };
   EXPECT_EQ(refusal({.rank = 2, .size = 2}), "rendezvous: rank=2, expected [0, 2)");
+  EXPECT_EQ(refusal({.rank = -1, .size = 2}), "rendezvous: rank=-1, expected [0, 2)");
+  EXPECT_EQ(refusal({.port = 0}), "rendezvous: port=0, expected [1, 65535]");
   EXPECT_EQ(refusal({.size = 0}), "rendezvous: size=0, expected at least 1");
   EXPECT_EQ(refusal({.port = 70000}), "rendezvous: port=70000, expected [1, 65535]");
   EXPECT_EQ(refusal({.timeout = milliseconds(0)}), "rendezvous: timeout=0 ms, expected above 0");
   EXPECT_TRUE(refusal({.interface = "ether9"}).starts_with("rendezvous: unknown interface \"ether9\""));
+}
+
+// Rank 1 makes a call more, in which nobody sends anything: what rank 0 sends in its first call is not what rank 1
+// waits for in its second.
+TEST(C10d, RanksWhoseCallsDifferStop) {
+  const auto errors = run_groups(
+      2,
+      [](Group& group) {
+        std::byte bytes[4] = {};
+        const std::span<const std::byte> none_sent[2], send[] = {{}, bytes};
+        const std::span<std::byte> none_received[2], receive[] = {bytes, {}};
+        if (group.rank() == 1) group.gradients().all_to_all(none_sent, none_received);
+        if (group.rank() == 1)
+          group.gradients().all_to_all(none_sent, receive);
+        else
+          group.gradients().all_to_all(send, none_received);
+      },
+      milliseconds(1000));
+  for (const std::string& error : errors) EXPECT_NE(error, "");
 }
 
 // Rank 2 takes part once and goes; the others are in the middle of a large sum or broadcast.

@@ -156,6 +156,23 @@ TEST(Qsgd, SurvivesCorruptedMessages) {
   }
 }
 
+TEST(Qsgd, RefusesScalesThatCannotBe) {
+  for (const QsgdOptions& options : kAll) {
+    if (options.share_scale) continue;
+    const Vector a = heavy_tailed(700, 1, 1);
+    const auto codec = make(options, flat(700));
+    Bytes good(codec->round(0, at(0, 2)).max_bytes);
+    good.resize(codec->encode(0, at(0, 2), {a, {}, {}}, good).bytes);
+    for (const float scale : {-1.0f, INFINITY, NAN}) {
+      Bytes bad = good;
+      std::memcpy(bad.data(), &scale, sizeof scale);  // Every message starts with one.
+      Vector mean(700);
+      const std::vector<Message> messages = {{.payload = good}, {.payload = bad}};
+      EXPECT_THROW(codec->decode(0, at(0, 2), messages, mean), Error) << scale;
+    }
+  }
+}
+
 TEST(Qsgd, RefusesWrongOptions) {
   EXPECT_THROW(make({.bits = "3"}, flat(4)), UsageError);
   EXPECT_THROW(make({.block = 0}, flat(4)), UsageError);

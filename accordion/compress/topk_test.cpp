@@ -155,6 +155,9 @@ TEST(TopK, RefusesWhatCannotBeRight) {
   }
   EXPECT_THROW(decode(0.01, 2, a.size(), {set_index(1, 0xffffffff), good}), Error);
   EXPECT_THROW(decode(0.01, 2, a.size(), {set_index(39, 0), good}), Error);
+  std::uint32_t first = 0;
+  std::memcpy(&first, good.bytes.data(), 4);
+  EXPECT_THROW(decode(0.01, 2, a.size(), {good, set_index(1, first)}), Error) << "an entry came twice";
   EXPECT_THROW(decode(0.01, 2, a.size(), {good}), Error);
   Rank cut = good, wild = good;
   cut.bytes.pop_back();

@@ -16,6 +16,15 @@ struct Branches : torch::nn::Module {
   torch::nn::Linear left{nullptr}, right{nullptr}, third{nullptr};
 };
 
+struct Sometimes : torch::nn::Module {
+  Sometimes() {
+    always = register_module("always", torch::nn::Linear(40, 4));
+    sometimes = register_module("sometimes", torch::nn::Linear(torch::nn::LinearOptions(40, 40).bias(false)));
+  }
+  Tensor forward(Tensor x, bool both) { return always(both ? sometimes(x) : x); }
+  torch::nn::Linear always{nullptr}, sometimes{nullptr};
+};
+
 TEST(DdpErrors, NamesParametersWithoutAGradient) {
   run_ranks(2, [&](Group& group) {
     DistributedDataParallel ddp(std::make_shared<Branches>(), group);
@@ -41,6 +50,18 @@ TEST(DdpErrors, PlainBackwardIsCheckedByTheNextForward) {
   });
 }
 
+// What a micro-batch before it used says nothing about the step that is sent.
+TEST(DdpErrors, NamesParametersThatOnlyAnEarlierMicroBatchUsed) {
+  run_ranks(2, [&](Group& group) {
+    DistributedDataParallel ddp(std::make_shared<Sometimes>(), group);
+    {
+      const auto quiet = ddp.no_sync();
+      ddp.backward(ddp.forward(torch::ones({3, 40}), true).sum());
+    }
+    EXPECT_THROW(ddp.backward(ddp.forward(torch::ones({3, 40}), false).sum()), Error);
+  });
+}
+
 TEST(DdpErrors, FindsUnusedParametersAlsoWhenOnlySomeRanksUseThem) {
   std::vector<std::shared_ptr<Branches>> nets = {std::make_shared<Branches>(), std::make_shared<Branches>()};
   run_ranks(2, [&](Group& group) {
@@ -58,15 +79,6 @@ TEST(DdpErrors, FindsUnusedParametersAlsoWhenOnlySomeRanksUseThem) {
     }
   });
 }
-
-struct Sometimes : torch::nn::Module {
-  Sometimes() {
-    always = register_module("always", torch::nn::Linear(40, 4));
-    sometimes = register_module("sometimes", torch::nn::Linear(torch::nn::LinearOptions(40, 40).bias(false)));
-  }
-  Tensor forward(Tensor x, bool both) { return always(both ? sometimes(x) : x); }
-  torch::nn::Linear always{nullptr}, sometimes{nullptr};
-};
 
 // What error feedback owes to a parameter waits for the step that uses it next: a parameter that no rank used keeps
 // its gradient, so whatever were sent for it would be lost.
@@ -153,6 +165,11 @@ TEST(DdpErrors, RefusesOtherDifferencesToo) {
                 DistributedDataParallel ddp(net, group, {.bucket_bytes = odd ? 64u : 128u});
               }),
               "rank 1 differs from rank 0 in its DdpOptions: bucket_bytes = 64 against bucket_bytes = 128");
+    EXPECT_NE(refusal([&] {
+                torch::nn::Linear net(4, 2);
+                DistributedDataParallel ddp(net, group, {.first_bucket_bytes = odd ? 64u : 128u});
+              }).find("in its DdpOptions: first_bucket_bytes = 64 against first_bucket_bytes = 128"),
+              std::string::npos);
     EXPECT_NE(refusal([&] {
                 torch::nn::Linear net(4, 2);
                 DistributedDataParallel ddp(net, group, {.find_unused_parameters = odd});

@@ -102,6 +102,39 @@ TEST(Ddp, RanksStartFromRankZerosWeightsAndBuffers) {
   }
 }
 
+struct ScalesImpl : torch::nn::Module {
+  explicit ScalesImpl(const Tensor& first) {
+    scales = register_parameter("scales", first.clone());
+    strided = register_parameter("strided", first.clone().t());
+    tied = register_parameter("tied", scales);
+  }
+  Tensor forward(const Tensor& x) {
+    return (scales * x + strided.t() * x + tied * x).to(torch::kFloat).sum();
+  }
+  Tensor scales, strided, tied;
+};
+TORCH_MODULE(Scales);
+
+// Whatever their type and strides, and each once, however many names it has.
+TEST(Ddp, TakesParametersAsTheyAre) {
+  for (const auto type : {torch::kFloat, torch::kDouble, torch::kHalf, torch::kBFloat16}) {
+    std::vector<Scales> nets;
+    for (int rank = 0; rank < 2; ++rank) nets.emplace_back(torch::arange(6).reshape({2, 3}).to(type) + rank);
+    run_ranks(2, [&](Group& group) {
+      Scales net = nets[static_cast<std::size_t>(group.rank())];
+      DistributedDataParallel ddp(net, group);
+      EXPECT_EQ(ddp.parameters().size(), 2u);
+      const Tensor start = torch::arange(6).reshape({2, 3}).to(type);
+      EXPECT_TRUE(torch::equal(net->scales, start)) << type;
+      EXPECT_TRUE(torch::equal(net->strided.t(), start)) << type;
+      const Tensor input = start * (group.rank() == 0 ? 1 : 3);
+      ddp.backward(ddp.forward(input));
+      EXPECT_TRUE(torch::equal(net->strided.grad().t(), start * 2)) << type << net->strided.grad();
+      EXPECT_TRUE(torch::equal(net->scales.grad(), start * 4)) << type << net->scales.grad();
+    });
+  }
+}
+
 // Trains for a few steps and returns rank 0's parameters and norms.
 std::pair<std::vector<Tensor>, std::vector<double>> train(DdpOptions options, int ranks) {
   const Problem problem(8 * ranks, torch::kFloat);
@@ -208,6 +241,34 @@ TEST(Ddp, DoesWithAStepThatIsNotFiniteWhatItIsTold) {
       EXPECT_THROW(one_step(group, problem, options, nan), std::exception) << codec;
       EXPECT_NO_THROW(one_step(group, problem, options, 1)) << codec;
     });
+}
+
+// Codecs draw from the seed.
+TEST(Ddp, OptionsReachTheEngine) {
+  const Problem problem(16, torch::kFloat);
+  run_ranks(2, [&](Group& group) {
+    DdpOptions options{.control = {.codec = "randomk:keep=0.1,feedback=false"},
+                       .routing = {.published = true}};
+    const auto first = one_step(group, problem, options, 1);
+    EXPECT_EQ(largest_difference(one_step(group, problem, options, 1), first), 0);
+    options.seed = 1;
+    EXPECT_GT(largest_difference(one_step(group, problem, options, 1), first), 0);
+
+    torch::nn::Linear net(4, 2);
+    DdpOptions windows{.control = {.controller = "accordion",
+                                   .mild = "topk:keep=0.5",
+                                   .strong = "topk:keep=0.1",
+                                   .window = 1},
+                       .learning_rate = 0.1,
+                       .routing = {.published = true}};
+    DistributedDataParallel ddp(net, group, windows);
+    EXPECT_TRUE(ddp.engine().compresses(0)) << "small as it is";
+    ddp.backward(ddp.forward(torch::ones({3, 4})).sum());
+    ddp.end_step(0.01);
+    const EpochReport report = ddp.end_epoch(0.01);
+    if (group.rank() > 0) return;
+    EXPECT_EQ(report.windows.at(0).lr, 0.1) << "the rate of the first step";
+  });
 }
 
 TEST(Ddp, DeferringChangesNothingAndClippingTheNormBeforeItIsSent) {

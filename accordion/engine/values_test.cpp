@@ -275,6 +275,22 @@ TEST(Scale, ChangesNothingThatIsKept) {
     });
 }
 
+// Momentum that a codec keeps is of this rank's gradients, as what it owes is.
+TEST(DroppedResiduals, TakeTheirMomentumWithThem) {
+  const EngineOptions options{.control = {.codec = "dgc:keep=0.05"}};
+  run_loopback_groups(1, [&](Group& group) {
+    Engine engine(group, kTensors, options), other(group, kTensors, options);
+    Floats values = noise(kCount, 1);
+    run_step(engine, std::span(values));
+    State state, dropped;
+    engine.save_state(StateWriter(state));
+    EXPECT_NE(std::get<Floats>(state.at("exchange/a/momentum")), Floats(1200));
+    other.load_state(StateReader(state), Residuals::kDrop);
+    other.save_state(StateWriter(dropped));
+    EXPECT_EQ(std::get<Floats>(dropped.at("exchange/a/momentum")), Floats(1200));
+  });
+}
+
 // What a rank is owed is its own; the rest another rank, and another number of ranks, can go on with.
 TEST(DroppedResiduals, EveryRankGoesOnFromRankZero) {
   const EngineOptions options{.control = {.controller = "accordion",

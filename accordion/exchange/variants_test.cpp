@@ -4,6 +4,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "accordion/base/error.h"
 #include "accordion/comm/loopback.h"
 #include "accordion/exchange/codecs_testing.h"
 #include "accordion/exchange/exchange.h"
@@ -95,6 +96,21 @@ TEST(Chunks, KeepTheWireFlat) {
           << chunked << ranks;
       EXPECT_GT(wire(ranks, codec), message * (ranks - 1));
     }
+  }
+}
+
+TEST(Chunks, RefuseAResultThatIsCutShort) {
+  const Shape shape{{40, 50}};
+  for (const char* setting :
+       {"qsgd:bits=4,chunked=true", "sign-scaled:chunked=true", "terngrad:chunked=true"}) {
+    const auto codec = make_compressor(parse_codec(setting), shape, 2, kCompressAll);
+    const Context context{.rank = 0, .world = 2};
+    const std::vector<std::byte> whole(codec->round(1, context).max_bytes);
+    Floats mean(shape.count());
+    std::vector<Message> messages = {{.payload = whole}, {.payload = whole}};
+    EXPECT_NO_THROW(codec->decode(1, context, messages, mean)) << setting;
+    messages[0].payload = std::span(whole).first(whole.size() - 1);
+    EXPECT_THROW(codec->decode(1, context, messages, mean), Error) << setting;
   }
 }
 
