@@ -191,7 +191,7 @@ class Lstm(nn.Module):
 
     def forward(self, tokens):
         words, *gates = self.weights
-        x = self.drop(words[tokens.long().T])  # position, stream, unit
+        x = self.drop(words[tokens.long().T].contiguous())  # position, stream, unit: the order in which dropout draws
         zero = torch.zeros(x.shape[1:])
         state = self.state or [(zero, zero)] * self.layers
         self.state = []
