@@ -192,6 +192,19 @@ TEST(PowerSgd, AStepThatIsNotFiniteLeavesNoTrace) {
   }
 }
 
+// Each rank's factor is finite, and their sum is not.
+TEST(PowerSgd, ASumThatIsNotFiniteLeavesNoTrace) {
+  Group group({.approx_rank = 1}, {{6, 8}}, 2);
+  group.step({noise(48, 1), noise(48, 2)});
+  const Floats before = state(*group.codecs[0]);
+  const double length = std::sqrt(squares(before));
+  Floats gradient = noise(48, 3);
+  for (std::size_t i = 8; i < 16; ++i) gradient[i] = static_cast<float>(2.5e38 * before[i - 8] / length);
+  group.step({gradient, gradient});
+  EXPECT_FALSE(group.finite);
+  EXPECT_EQ(state(*group.codecs[0]), before);
+}
+
 TEST(PowerSgd, AnotherRankTakesOverTheColumnsItHasRoomFor) {
   const Floats a = low_rank(10, 14, 2);
   Group two({.approx_rank = 2}, {{10, 14}}, 1), one({.approx_rank = 1}, {{10, 14}}, 1);
