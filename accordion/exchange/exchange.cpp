@@ -76,10 +76,9 @@ void Exchange::watch(std::span<T> bucket, std::span<const Slice> slices, bool ag
   const Tracking& track = watch_.tracking();
   if (!track.norms || track.aggregated != aggregated || (!aggregated && weight_ == 0)) return;
   for (const Slice& slice : slices) {
-    const std::span<const T> gradient = bucket.subspan(slice.offset, slice.count);
+    const std::span<T> gradient = bucket.subspan(slice.offset, slice.count);
     // Where training goes on after a step that is not finite, its norms must not be lost to it.
-    if constexpr (std::is_same_v<T, float>)
-      if (options_.watch_dense && !std::isfinite(kernels::sum_of_squares(gradient))) continue;
+    if (options_.watch_dense && !std::isfinite(sum_of_squares(gradient))) continue;
     watch_.add(slice.tensor, gradient);
   }
 }
