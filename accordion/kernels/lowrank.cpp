@@ -62,6 +62,16 @@ HWY_INLINE void Store(Vec v, float* x, std::size_t left) {
   }
 }
 
+// In an order of our own: that of Highway's sum of lanes changes from version to version, and results with it.
+HWY_INLINE float SumOfHalves(Vec v) {
+  const Tag d;
+  HWY_ALIGN float lanes[hn::MaxLanes(Tag())];
+  hn::Store(v, d, lanes);
+  for (std::size_t half = hn::Lanes(d) / 2; half > 0; half /= 2)
+    for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  return lanes[0];
+}
+
 // p += (gradient + residual) q for one block; a = gradient + residual.
 template <int kRank>
 struct Project {
@@ -103,7 +113,7 @@ struct Project {
     }
     for (int i = 0; i < kRows; ++i)
       for (int j = 0; j < kRank; ++j)
-        p[j * b.rows + row + i] += hn::GetLane(hn::SumOfLanes(d, sums[i * kRank + j]));
+        p[j * b.rows + row + i] += SumOfHalves(sums[i * kRank + j]);
   }
 
   static void Run(const Block& b, const float* gradient, const float* residual, float* a, const float* q,
