@@ -57,7 +57,13 @@ class Copy:
 
         torch.manual_seed(1)
         self.method = method
-        self.ddp = DistributedDataParallel(resnet18(10), gradient_as_bucket_view=True, broadcast_buffers=False)
+        # Torch's PowerSGD starts its later all-reduces from Gloo's threads, bucket by bucket as they happen to come, and ranks that
+        # differ in that abort. With one bucket there is one order.
+        first, whole = torch.distributed._DEFAULT_FIRST_BUCKET_BYTES, method.startswith("torch powersgd")
+        torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = 1 << 30 if whole else first
+        self.ddp = DistributedDataParallel(resnet18(10), gradient_as_bucket_view=True, broadcast_buffers=False,
+                                           bucket_cap_mb=1024 if whole else 25)
+        torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = first
         register(self.ddp, method)
         self.optimizer = torch.optim.SGD(self.ddp.parameters(), 0.01, momentum=0.9)
         torch.manual_seed(2 + torch.distributed.get_rank())
