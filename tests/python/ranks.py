@@ -12,6 +12,9 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
 
+import accordion
+from torch.nn.parallel import DistributedDataParallel as DDP
+
 # A child has torch without loading it again. The parent computes nothing, so it has no threads that a child would miss.
 CONTEXT = multiprocessing.get_context("fork")
 if not torch.__version__.startswith("1."):
@@ -101,6 +104,36 @@ def samples(rank, step, count=16):
     inputs = torch.randn(count, 20, generator=generator)
     rule = torch.randn(20, 5, generator=torch.Generator().manual_seed(7))
     return inputs, (inputs @ rule).argmax(1)
+
+
+TOPK = {"codec": "topk:keep=0.05"}
+
+
+def hooked(model, group=None, ddp_options=None, **options):
+    ddp = wrapped(model, group, **(ddp_options or {}))
+    state = accordion.State(ddp, **options)
+    ddp.register_comm_hook(state, accordion.hook)
+    return ddp, state
+
+
+def step(ddp, given):
+    for parameter in ddp.parameters():
+        parameter.grad = None
+    ddp(given).backward()
+    return [parameter.grad.clone() for parameter in ddp.parameters()]
+
+
+def means(rank, steps=4, shapes=SHAPES, dtype=torch.float32, ddp_options=None, **options):
+    """What `steps` steps leave, on gradients that every test knows."""
+    model = Given(shapes, dtype)
+    if options.get("codec", "").startswith("dgc"):
+        options["optimizer"] = torch.optim.SGD(model.parameters(), 0.1)
+    ddp, _ = hooked(model, ddp_options=ddp_options, **options)
+    return [step(ddp, gradients(rank, s, shapes, dtype)) for s in range(steps)]
+
+
+def plain_mean(ranks, s, shapes=SHAPES):
+    return [sum(tensors) / ranks for tensors in zip(*(gradients(rank, s, shapes) for rank in range(ranks)))]
 
 
 class RanksTest(unittest.TestCase):

@@ -17,8 +17,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 import accordion
-from plugin_test import hooked, step
-from ranks import SHAPES, Given, RanksTest, gradients, network, run_ranks, samples, wrapped
+from ranks import SHAPES, Given, RanksTest, gradients, hooked, network, run_ranks, samples, step, wrapped
 
 PROGRAM = os.environ.get("ACCORDION", "")
 
