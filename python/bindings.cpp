@@ -249,8 +249,6 @@ PYBIND11_MODULE(_core, m) {
           py::arg("test_accuracy"))
       .def("finish", &Plugin::finish, release, py::arg("status"))
       .def("own_momentum", &Plugin::own_momentum)
-      .def("last_step_kept", [](Plugin& plugin) { return plugin.engine().last_step_kept(); })
-      .def("hidden_share", [](Plugin& plugin) { return plugin.engine().take_overlap().hidden_share(); })
       .def("levels", &levels)
       .def("traffic", &describe_traffic)
       .def("epochs", &epochs)

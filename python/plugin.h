@@ -77,7 +77,6 @@ class Plugin {
   Engine& engine() { return engine_; }
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
-  const PluginOptions& options() const { return options_; }
   // Tensors whose momentum the codec applies, so that the optimizer must not.
   std::vector<at::Tensor> own_momentum();
 
