@@ -8,7 +8,7 @@
 
 #include "accordion/base/options.h"
 #include "accordion/comm/group.h"
-#include "bench/median.h"
+#include "accordion/base/median.h"
 
 namespace accordion::bench {
 

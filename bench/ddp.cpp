@@ -12,7 +12,7 @@
 #include "accordion/launch/settings.h"
 #include "bench/crew.h"
 #include "bench/lab.h"
-#include "bench/median.h"
+#include "accordion/base/median.h"
 
 namespace accordion::bench {
 namespace {

@@ -45,6 +45,16 @@ void StateReader::refuse_range(std::string_view name, std::int64_t found) const 
   refuse(prefix_ + std::string(name), "is " + std::to_string(found) + ", which its type cannot hold");
 }
 
+State StateReader::all() const {
+  State part;
+  for (auto piece = state_.lower_bound(prefix_); piece != state_.end() && piece->first.starts_with(prefix_);
+       ++piece) {
+    read_->insert(piece->first);
+    part.emplace(piece->first.substr(prefix_.size()), piece->second);
+  }
+  return part;
+}
+
 void StateReader::require_all_read() const {
   for (auto piece = state_.lower_bound(prefix_); piece != state_.end() && piece->first.starts_with(prefix_);
        ++piece)

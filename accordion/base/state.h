@@ -85,6 +85,9 @@ class StateReader {
     values = std::move(found);
   }
 
+  // Everything of this part, by its name in it; counts as read.
+  State all() const;
+
   // Throws Error for a name of this part that nobody asked for: the state of something else.
   void require_all_read() const;
 

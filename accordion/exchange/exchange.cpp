@@ -40,13 +40,22 @@ Exchange::Exchange(Communicator& gradients, std::vector<TensorInfo> tensors, Exc
 void Exchange::set_levels(std::span<const int> levels) {
   compresses_ = false;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const auto level = static_cast<std::size_t>(levels[i]);
+    const CodecOptions codec = levels[i] == kDense ? CodecOptions(NoneOptions{})
+                                                   : options_.levels.at(static_cast<std::size_t>(levels[i]));
     if (levels[i] != layers_[i].level() || step_ == 0)
-      layers_[i].set_level(levels[i], options_.levels.at(level), gradients_.rank(), gradients_.size(),
-                           options_.routing);
-    compresses_ = compresses_ || layers_[i].compressor();
+      layers_[i].set_level(levels[i], codec, gradients_.rank(), gradients_.size(), options_.routing);
+    compresses_ = compresses_ || layers_[i].compresses();
   }
   require_same_levels();
+}
+
+void Exchange::set_plain(bool plain) {
+  plain_ = plain;
+  compresses_ = false;
+  for (Layer& layer : layers_) {
+    layer.set_plain(plain);
+    compresses_ = compresses_ || layer.compresses();
+  }
 }
 
 // Message sizes and shared draws follow from these: ranks that differ would deadlock, or add what does not
@@ -100,6 +109,7 @@ std::span<float> Exchange::UnderWay::floats() {
 
 void Exchange::prepare(const GradientBucket& bucket) {
   UnderWay& under_way = under_way_[prepared_++ % under_way_.size()];
+  under_way.times = {.prepare_begin = StepClock::now()};
   under_way.bucket = bucket;
   if (const auto* doubles = std::get_if<std::span<double>>(&bucket.values)) {
     if (scale_ != 1) accordion::scale(*doubles, 1 / scale_);
@@ -108,6 +118,7 @@ void Exchange::prepare(const GradientBucket& bucket) {
   } else {
     prepare_floats(under_way);
   }
+  under_way.times.prepare_end = StepClock::now();
 }
 
 void Exchange::prepare_floats(UnderWay& under_way) {
@@ -145,10 +156,10 @@ void Exchange::prepare_sixteen_bits(UnderWay& under_way) {
   if (!narrowed.finite) fill(under_way.bucket.values, std::numeric_limits<double>::quiet_NaN());
 }
 
-void Exchange::run() {
+BucketTimes Exchange::run() {
   UnderWay& under_way = under_way_[run_++ % under_way_.size()];
   if (const auto* doubles = std::get_if<std::span<double>>(&under_way.bucket.values)) {
-    sum_doubles(*doubles);
+    sum_doubles(under_way);
     watch(*doubles, under_way.bucket.slices, true);
     if (scale_ != 1) accordion::scale(*doubles, scale_);
   } else if (under_way.sixteen_bits_sent) {
@@ -156,11 +167,15 @@ void Exchange::run() {
   } else {
     run_floats(under_way);
   }
+  under_way.times.end = StepClock::now();
+  return std::move(under_way.times);
 }
 
 void Exchange::run_floats(UnderWay& under_way) {
   const std::span<float> floats = under_way.floats();
   BucketCounts counts = under_way.rounds.run(watches_dense());
+  under_way.times.layers = std::move(counts.times.layers);
+  under_way.times.collectives = std::move(counts.times.collectives);
   watch(floats, under_way.bucket.slices, true);
   if (scale_ != 1) kernels::scale(floats, static_cast<float>(scale_));
   if (has_sixteen_bits(under_way.bucket.values))
@@ -168,14 +183,25 @@ void Exchange::run_floats(UnderWay& under_way) {
   count(counts);
 }
 
+// Dense, of a kind that is never compressed.
+template <class T>
+BucketCounts Exchange::sum(std::span<T> values) {
+  BucketCounts counts;
+  const auto begin = StepClock::now();
+  gradients_.sum(values);
+  counts.times.collectives.push_back({Pattern::kSum, values.size_bytes(), begin, StepClock::now()});
+  counts.tally.sum(values.size_bytes(), values.size());
+  return counts;
+}
+
 void Exchange::sum_sixteen_bits(UnderWay& under_way) {
   const Values& values = under_way.bucket.values;
-  if (const auto* halves = std::get_if<std::span<Half>>(&values))
-    gradients_.sum(*halves);
-  else
-    gradients_.sum(std::get<std::span<Bfloat16>>(values));
   BucketCounts counts;
-  counts.tally.sum(count_of(values) * sizeof(Half), count_of(values));
+  if (const auto* halves = std::get_if<std::span<Half>>(&values))
+    counts = sum(*halves);
+  else
+    counts = sum(std::get<std::span<Bfloat16>>(values));
+  under_way.times.collectives = std::move(counts.times.collectives);
   counts.saturated = under_way.saturated;
   if (watches_dense()) counts.finite = std::isfinite(sum_of_squares(values));
   count(counts);
@@ -196,10 +222,10 @@ void Exchange::mean(std::span<double> bucket, std::span<const Slice> slices) {
   run();
 }
 
-void Exchange::sum_doubles(std::span<double> values) {
-  gradients_.sum(values);
-  BucketCounts counts;
-  counts.tally.sum(values.size_bytes(), values.size());
+void Exchange::sum_doubles(UnderWay& under_way) {
+  const auto values = std::get<std::span<double>>(under_way.bucket.values);
+  BucketCounts counts = sum(values);
+  under_way.times.collectives = std::move(counts.times.collectives);
   if (watches_dense())
     counts.finite =
         std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });

@@ -66,8 +66,14 @@ class Exchange {
   // Whether a tensor that is not compressed any more has yet to be sent what was not.
   bool flushes(std::size_t i) const { return layers_[i].flushes(); }
 
-  // From the next step on; one level per tensor. Collective, as the constructor is.
+  // From the next step on; one level per tensor, or kDense: its gradient goes as it is, with what was owed, and its codec's
+  // knowledge waits for its return. Collective, as the constructor is.
   void set_levels(std::span<const int> levels);
+
+  // While set, gradients go as they are, whatever their levels; what is owed and what codecs know waits untouched. The same on
+  // every rank.
+  void set_plain(bool plain);
+  bool plain() const { return plain_; }
   void set_epoch(int epoch) { epoch_ = epoch; }
 
   // This rank's share of the step's samples times the number of ranks: 1 when all ranks have as many.
@@ -93,7 +99,7 @@ class Exchange {
   // may run on another thread while an earlier bucket is under way in run(); at most two buckets are under way.
   // Both take buckets in the same order. A bucket stays where it is in between.
   void prepare(const GradientBucket& bucket);
-  void run();
+  BucketTimes run();
   void mean(std::span<float> bucket, std::span<const Slice> slices);
   void mean(std::span<double> bucket, std::span<const Slice> slices);
 
@@ -136,6 +142,7 @@ class Exchange {
     std::vector<float> wide = {};
     bool sixteen_bits_sent = false;
     std::uint64_t saturated = 0;
+    BucketTimes times = {};
 
     // Where it is computed with; not of double precision.
     std::span<float> floats();
@@ -147,8 +154,10 @@ class Exchange {
   void prepare_floats(UnderWay& under_way);
   void prepare_sixteen_bits(UnderWay& under_way);
   void run_floats(UnderWay& under_way);
+  template <class T>
+  BucketCounts sum(std::span<T> values);
   void sum_sixteen_bits(UnderWay& under_way);
-  void sum_doubles(std::span<double> values);
+  void sum_doubles(UnderWay& under_way);
   void count(const BucketCounts& counts);
   static std::vector<Layer> make_layers(std::vector<TensorInfo> tensors, bool published);
 
@@ -156,6 +165,7 @@ class Exchange {
   ExchangeOptions options_;
   std::vector<Layer> layers_;
   Watch watch_;
+  bool plain_ = false;
   bool compresses_ = false, owes_ = false;
   double weight_ = 1, scale_ = 1;
   int epoch_ = 0;

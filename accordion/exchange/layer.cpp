@@ -8,7 +8,8 @@
 namespace accordion {
 
 void Layer::set_level(int level, const CodecOptions& codec, int rank, int world, const Routing& routing) {
-  State state;
+  State state = level_ == kDense ? std::move(waiting_) : State();
+  waiting_ = {};
   if (compressor_) {
     if (!residual_.empty()) compressor_->settle(rank, residual_);
     if (!published_) compressor_->save_state(StateWriter(state));
@@ -18,6 +19,7 @@ void Layer::set_level(int level, const CodecOptions& codec, int rank, int world,
   compressor_ = make_compressor(codec, info_.shape, world, routing);
   if (published_ && !keeps_residual()) residual_ = {};
   if (compressor_) compressor_->load_state(StateReader(state, StateReader::Missing::kKeep));
+  if (level == kDense) waiting_ = std::move(state);
 }
 
 Feedback Layer::feedback(std::span<const float> gradient) {
@@ -29,7 +31,7 @@ Feedback Layer::feedback(std::span<const float> gradient) {
 }
 
 void Layer::flush_into(std::span<float> gradient) {
-  if (residual_.empty()) return;
+  if (residual_.empty() || plain_) return;
   kernels::add(residual_, gradient);
   flushed_ = true;
 }
@@ -37,6 +39,7 @@ void Layer::flush_into(std::span<float> gradient) {
 void Layer::save_state(const StateWriter& state) const {
   state.put("residual", residual_);
   if (compressor_) compressor_->save_state(state);
+  for (const auto& [name, value] : waiting_) state.within("waiting").put(name, value);
 }
 
 void Layer::load_state(const StateReader& state) {
@@ -45,10 +48,12 @@ void Layer::load_state(const StateReader& state) {
     throw Error(info_.name + ": a residual of " + std::to_string(residual_.size()) + " values, expected " +
                 std::to_string(info_.shape.count()));
   if (compressor_) compressor_->load_state(state);
+  waiting_ = state.within("waiting").all();
 }
 
 void Layer::forget_own() {
   residual_ = {};
+  waiting_ = {};
   if (compressor_) compressor_->forget_own();
 }
 

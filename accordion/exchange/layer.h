@@ -11,6 +11,9 @@
 
 namespace accordion {
 
+// A level beside those of codecs: the gradient goes as it is.
+inline constexpr int kDense = -1;
+
 class Layer {
  public:
   // As published: a level change forgets what the codec knew, and a change to dense gradients what is owed.
@@ -19,13 +22,17 @@ class Layer {
   const TensorInfo& info() const { return info_; }
   int level() const { return level_; }
 
-  bool compresses() const { return compressor_ != nullptr; }
+  bool compresses() const { return compressor_ && !plain_; }
   // Null: the dense gradient is sent.
-  Compressor* compressor() { return compressor_.get(); }
+  Compressor* compressor() { return plain_ ? nullptr : compressor_.get(); }
   std::uint8_t codec() const { return codec_; }
 
-  // From the next step on. The residual and what the codecs have in common stay; nothing is lost.
+  // From the next step on. The residual and what the codecs have in common stay; nothing is lost. At kDense, for which `codec`
+  // is none, what the last codec knew waits for the next one.
   void set_level(int level, const CodecOptions& codec, int rank, int world, const Routing& routing);
+
+  // While set, the gradient goes as it is; residual and codec wait untouched.
+  void set_plain(bool plain) { plain_ = plain; }
 
   bool keeps_residual() const { return compressor_ && compressor_->wants_feedback(); }
 
@@ -35,7 +42,7 @@ class Layer {
   // For a tensor that keeps no residual any more: adds what is still owed to the gradient, which then goes
   // out with it.
   void flush_into(std::span<float> gradient);
-  bool flushes() const { return !keeps_residual() && !residual_.empty(); }
+  bool flushes() const { return !plain_ && !keeps_residual() && !residual_.empty(); }
 
   void commit(bool finite);
 
@@ -50,7 +57,9 @@ class Layer {
   bool published_;
   int level_ = 0;
   std::uint8_t codec_ = 0;
+  bool plain_ = false;
   std::unique_ptr<Compressor> compressor_;
+  State waiting_ = {};  // While dense: the last codec's.
   std::vector<float> residual_, next_;
   bool pending_ = false, flushed_ = false;
 };

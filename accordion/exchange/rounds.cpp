@@ -14,6 +14,37 @@
 #include "accordion/kernels/dense.h"
 
 namespace accordion {
+namespace {
+
+// Counts the seconds of its life.
+class Seconds {
+ public:
+  explicit Seconds(double& total) : total_(total) {}
+  ~Seconds() { total_ += seconds_between(begin_, StepClock::now()); }
+  Seconds(const Seconds&) = delete;
+  Seconds& operator=(const Seconds&) = delete;
+
+ private:
+  double& total_;
+  StepClock::time_point begin_ = StepClock::now();
+};
+
+}  // namespace
+
+template <class Move>
+void BucketRounds::timed(Pattern pattern, std::size_t bytes, Move move) {
+  const auto begin = StepClock::now();
+  move();
+  counts_.times.collectives.push_back({pattern, bytes, begin, StepClock::now()});
+}
+
+// Parts that were worked on side by side share the time that this took.
+void BucketRounds::share(std::span<Part> parts, double Part::*of, double seconds) {
+  double sum = 0;
+  for (const Part& part : parts) sum += part.*of;
+  if (sum > 0)
+    for (Part& part : parts) part.*of *= seconds / sum;
+}
 
 Context BucketRounds::context(int tensor, int piece) const {
   Context context = step_;
@@ -75,7 +106,7 @@ void BucketRounds::send_dense(bool check) {
   const bool in_place = count == bucket_.size();
   if (count == 0) return;
   const std::span<float> values = in_place ? bucket_ : std::span(dense_);
-  gradients_.sum(values);
+  timed(Pattern::kSum, values.size_bytes(), [&] { gradients_.sum(values); });
   counts_.tally.sum(values.size_bytes(), values.size());
   // The same on every rank, so all of them notice. A square of a finite float is finite in double precision.
   if (check) counts_.finite = counts_.finite && std::isfinite(kernels::sum_of_squares(values));
@@ -135,9 +166,11 @@ void BucketRounds::encode_parts(std::span<Part> parts) {
   const std::size_t layers = pattern == Pattern::kScatter
                                  ? parts.size() / static_cast<std::size_t>(gradients_.size())
                                  : parts.size();
+  const auto begin = StepClock::now();
   parallel_for(layers, threads_, [&](std::size_t k) {
     for (; k < parts.size(); k += layers) {
       Part& part = parts[k];
+      const Seconds seconds(part.encode_seconds);
       const auto out = std::span(send_).subspan(part.offset + header, part.what.max_bytes);
       part.encoded = layer(part.tensor)
                          .compressor()
@@ -145,6 +178,7 @@ void BucketRounds::encode_parts(std::span<Part> parts) {
                                   layer(part.tensor).feedback(part.gradient), out);
     }
   });
+  if (threads_ > 1) share(parts, &Part::encode_seconds, seconds_between(begin, StepClock::now()));
 
   std::size_t end = parts[0].offset;
   for (Part& part : parts) {
@@ -162,7 +196,8 @@ void BucketRounds::encode_parts(std::span<Part> parts) {
 }
 
 void BucketRounds::send_round() {
-  for (const std::span<Part> parts : kinds_) switch (parts[0].what.pattern) {
+  for (const std::span<Part> parts : kinds_) {
+    switch (parts[0].what.pattern) {
       case Pattern::kSum:
       case Pattern::kMax:
         reduce_parts(parts);
@@ -174,17 +209,40 @@ void BucketRounds::send_round() {
         scatter_parts(parts);
         break;
     }
+    note_times(parts);
+  }
 }
 
-void BucketRounds::reduce_parts(std::span<const Part> parts) {
+// Of a scattered round, first come all layers' pieces for rank 0, then those for rank 1.
+void BucketRounds::note_times(std::span<const Part> parts) {
+  std::vector<LayerTime>& times = counts_.times.layers;
+  const std::size_t first = times.size();
+  for (const Part& part : parts) {
+    const bool framed = part.what.pattern == Pattern::kGather || part.what.pattern == Pattern::kScatter;
+    const bool mine = part.what.pattern == Pattern::kScatter && part.piece == gradients_.rank();
+    const std::size_t bytes = mine ? 0 : framed ? frame_bytes(part.encoded.bytes) : part.encoded.bytes;
+    if (part.piece == 0)
+      times.push_back(
+          {part.tensor, part.round, part.what.pattern, bytes, part.encode_seconds, part.decode_seconds});
+    if (part.piece == 0) continue;
+    LayerTime& time = times[first + static_cast<std::size_t>(&part - parts.data()) % (times.size() - first)];
+    time.bytes += bytes;
+    time.encode += part.encode_seconds;
+    time.decode += part.decode_seconds;
+  }
+}
+
+void BucketRounds::reduce_parts(std::span<Part> parts) {
   const Element element = parts[0].what.element;
   std::byte* const first = send_.data() + parts[0].offset;
   const std::size_t bytes = parts.back().offset + parts.back().encoded.bytes - parts[0].offset;
   const auto reduce = [&](auto* values) {
     const std::span span(values, bytes / sizeof *values);
-    if constexpr (!std::is_enum_v<std::remove_pointer_t<decltype(values)>>)
-      if (parts[0].what.pattern == Pattern::kMax) return gradients_.max(span);
-    gradients_.sum(span);
+    timed(parts[0].what.pattern, bytes, [&] {
+      if constexpr (!std::is_enum_v<std::remove_pointer_t<decltype(values)>>)
+        if (parts[0].what.pattern == Pattern::kMax) return gradients_.max(span);
+      gradients_.sum(span);
+    });
   };
   switch (element) {
     case Element::kFloat:
@@ -205,16 +263,26 @@ void BucketRounds::reduce_parts(std::span<const Part> parts) {
       break;
   }
   counts_.tally.sum(bytes, bytes / element_bytes(element));
-  parallel_for(parts.size(), threads_, [&](std::size_t k) {
-    const Part& part = parts[k];
+  decode_parts(parts, [&](std::size_t k) {
+    Part& part = parts[k];
     const Message result{std::span<const std::byte>(send_).subspan(part.offset, part.encoded.bytes)};
-    layer(part.tensor)
-        .compressor()
-        ->decode(part.round, context(part.tensor), std::span(&result, 1), part.gradient);
+    decode_part(part, std::span(&result, 1));
   });
 }
 
-void BucketRounds::gather_parts(std::span<const Part> parts) {
+template <class Decode>
+void BucketRounds::decode_parts(std::span<Part> parts, Decode decode) {
+  const auto begin = StepClock::now();
+  parallel_for(parts.size(), threads_, decode);
+  if (threads_ > 1) share(parts, &Part::decode_seconds, seconds_between(begin, StepClock::now()));
+}
+
+void BucketRounds::decode_part(Part& part, std::span<const Message> messages) {
+  const Seconds seconds(part.decode_seconds);
+  layer(part.tensor).compressor()->decode(part.round, context(part.tensor), messages, part.gradient);
+}
+
+void BucketRounds::gather_parts(std::span<Part> parts) {
   const auto ranks = static_cast<std::size_t>(gradients_.size());
   const std::size_t begin = parts[0].offset;
   const std::uint64_t mine = parts.back().offset + frame_bytes(parts.back().encoded.bytes) - begin;
@@ -231,13 +299,14 @@ void BucketRounds::gather_parts(std::span<const Part> parts) {
                     std::to_string(most));
   }
   receive_parts();
-  gradients_.gather(std::span<const std::byte>(send_).subspan(begin, mine), places_);
+  timed(Pattern::kGather, mine,
+        [&] { gradients_.gather(std::span<const std::byte>(send_).subspan(begin, mine), places_); });
   for (const Part& part : parts) counts_.tally.gather(part.encoded.bytes, gradients_.size());
   decode_frames(parts);
 }
 
 // Every rank sends me as much as I send to myself: messages for one rank are equally long.
-void BucketRounds::scatter_parts(std::span<const Part> parts) {
+void BucketRounds::scatter_parts(std::span<Part> parts) {
   const auto ranks = static_cast<std::size_t>(gradients_.size()), layers = parts.size() / ranks;
   scattered_.clear();
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -248,7 +317,9 @@ void BucketRounds::scatter_parts(std::span<const Part> parts) {
   const std::size_t mine = scattered_[static_cast<std::size_t>(gradients_.rank())].size();
   lengths_.assign(ranks, mine);
   receive_parts();
-  gradients_.all_to_all(scattered_, places_);
+  std::size_t others = 0;
+  for (const std::span<const std::byte> message : scattered_) others += message.size();
+  timed(Pattern::kScatter, others - mine, [&] { gradients_.all_to_all(scattered_, places_); });
   for (const Part& part : parts) counts_.tally.scatter(part.encoded.bytes, part.piece == gradients_.rank());
   decode_frames(parts.subspan(static_cast<std::size_t>(gradients_.rank()) * layers, layers));
 }
@@ -267,7 +338,7 @@ void BucketRounds::receive_parts() {
 }
 
 // In each place lie the frames of all parts, in order.
-void BucketRounds::decode_frames(std::span<const Part> parts) {
+void BucketRounds::decode_frames(std::span<Part> parts) {
   const std::size_t ranks = places_.size();
   messages_.resize(parts.size() * ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -279,12 +350,8 @@ void BucketRounds::decode_frames(std::span<const Part> parts) {
                      "message of rank " + std::to_string(r) + " for " + of.info().name);
     }
   }
-  parallel_for(parts.size(), threads_, [&](std::size_t k) {
-    layer(parts[k].tensor)
-        .compressor()
-        ->decode(parts[k].round, context(parts[k].tensor), std::span(messages_).subspan(k * ranks, ranks),
-                 parts[k].gradient);
-  });
+  decode_parts(parts,
+               [&](std::size_t k) { decode_part(parts[k], std::span(messages_).subspan(k * ranks, ranks)); });
 }
 
 }  // namespace accordion

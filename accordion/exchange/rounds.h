@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "accordion/comm/communicator.h"
+#include "accordion/exchange/bucket_times.h"
 #include "accordion/exchange/layer.h"
 #include "accordion/exchange/tally.h"
 
@@ -26,6 +27,7 @@ struct BucketCounts {
   Tally tally = {};
   std::uint64_t entries = 0, saturated = 0, control_bytes = 0;
   bool finite = true;  // As far as this rank sees.
+  BucketTimes times = {};
 };
 
 class BucketRounds {
@@ -50,6 +52,7 @@ class BucketRounds {
     int piece = 0;           // Of a scattered round: the rank it is for.
     std::size_t offset = 0;  // In the send buffer.
     Encoded encoded = {};
+    double encode_seconds = 0, decode_seconds = 0;
   };
 
   Layer& layer(int tensor) const { return layers_[static_cast<std::size_t>(tensor)]; }
@@ -59,11 +62,18 @@ class BucketRounds {
   void encode_round(int i);
   void encode_parts(std::span<Part> parts);
   void send_round();
-  void reduce_parts(std::span<const Part> parts);
-  void gather_parts(std::span<const Part> parts);
-  void scatter_parts(std::span<const Part> parts);
+  void reduce_parts(std::span<Part> parts);
+  void gather_parts(std::span<Part> parts);
+  void scatter_parts(std::span<Part> parts);
   void receive_parts();
-  void decode_frames(std::span<const Part> parts);
+  void decode_frames(std::span<Part> parts);
+  template <class Decode>
+  void decode_parts(std::span<Part> parts, Decode decode);
+  void decode_part(Part& part, std::span<const Message> messages);
+  static void share(std::span<Part> parts, double Part::*of, double seconds);
+  void note_times(std::span<const Part> parts);
+  template <class Move>
+  void timed(Pattern pattern, std::size_t bytes, Move move);
 
   Communicator& gradients_;
   std::span<Layer> layers_;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace accordion::bench {
+namespace accordion {
 
 // Median with the 95 % interval that order statistics give.
 struct Median {
@@ -25,4 +25,4 @@ inline Median median_of(std::vector<double> values) {
           at(std::ceil(n / 2 + reach) - 1)};
 }
 
-}  // namespace accordion::bench
+}  // namespace accordion
