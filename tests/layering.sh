@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "${1:?usage: layering.sh SOURCE_DIR}"
 
-core=(base launch kernels compress comm exchange adapt log engine report data run)
+core=(base launch kernels compress comm exchange perf adapt log engine report data run)
 torch=(ddp models train)
 failed=0
 

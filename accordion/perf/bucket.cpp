@@ -1,0 +1,46 @@
+#include "accordion/perf/bucket.h"
+
+#include <cassert>
+
+namespace accordion::perf {
+
+void BucketLoad::add(const LayerModel& layer, int level) {
+  const std::vector<LayerRound>& parts = layer.at(level).rounds;
+  assert(parts.size() <= kMostRounds);
+  if (level == kDense) {
+    for (const LayerRound& part : parts) {
+      rounds[0].encode += part.encode;
+      dense.bytes += part.bytes;
+      dense.decode += part.decode;
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    rounds[i].encode += parts[i].encode;
+    Call& call = rounds[i].calls[static_cast<std::size_t>(parts[i].collective)];
+    call.bytes += parts[i].bytes;
+    call.decode += parts[i].decode;
+  }
+  used_rounds = std::max(used_rounds, parts.size());
+}
+
+BucketCost cost_of(const BucketLoad& load, const Link& link, int ranks) {
+  double wire = 0;
+  BucketCost cost{.first_encode = load.rounds[0].encode};
+  const auto call = [&](Collective collective, const BucketLoad::Call& what) {
+    wire += link[collective].seconds(what.bytes);
+    cost.wire_bytes += wire_bytes(collective, what.bytes, ranks);
+    cost.processor += what.decode;
+  };
+  call(Collective::kSum, load.dense);
+  for (std::size_t i = 0; i < load.used_rounds; ++i) {
+    if (i > 0) cost.processor += load.rounds[i].encode;
+    for (std::size_t kind = 0; kind < kCollectives; ++kind)
+      call(static_cast<Collective>(kind), load.rounds[i].calls[kind]);
+  }
+  cost.moving = wire + cost.processor;
+  cost.processor += cost.first_encode;
+  return cost;
+}
+
+}  // namespace accordion::perf
