@@ -12,19 +12,12 @@ steps that saw the same machine. A method is checked before it is timed: all ran
 
 import argparse
 import json
-import os
-import pathlib
 import statistics
-import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "tests" / "reference")]
+import workers
 
-# As the program sets it for its own workers: without it, page faults dominate on both sides.
-ALLOCATOR = ("glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:"
-             "glibc.malloc.top_pad=268435456:glibc.malloc.arena_max=1")
 TOGETHER = 3  # Methods at a time, beside plain DDP: each has a network, its gradients and residuals.
 
 METHODS = ["torch fp16", "torch powersgd 1", "torch powersgd 2", "torch powersgd 4", "none", "fp16", "bf16",
@@ -44,7 +37,7 @@ def register(ddp, method):
     if method.startswith("torch powersgd"):
         state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=int(method.split()[-1]), start_powerSGD_iter=2)
         return ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
-    ddp.register_comm_hook(accordion.State(ddp, codec=method), accordion.hook)
+    ddp.register_comm_hook(accordion.State(ddp, codec=method, guard="none"), accordion.hook)
 
 
 class Copy:
@@ -80,32 +73,21 @@ class Copy:
         with contextlib.nullcontext() if sync else self.ddp.no_sync():
             torch.nn.functional.cross_entropy(self.ddp(self.images), self.labels).backward()
         self.optimizer.step()
-        seconds = torch.tensor([time.perf_counter() - begin], dtype=torch.float64)
-        torch.distributed.all_reduce(seconds, torch.distributed.ReduceOp.MAX)
-        return seconds.item()
+        return workers.slowest(time.perf_counter() - begin)
 
     def check(self, plain):
         import torch
 
         self.step()
-        flat = torch.cat([p.grad.flatten() for p in self.ddp.parameters()])
-        first = flat.clone()
-        torch.distributed.broadcast(first, 0)
-        agree = torch.tensor([float(torch.equal(first, flat) and bool(flat.isfinite().all()))])
-        torch.distributed.all_reduce(agree, torch.distributed.ReduceOp.MIN)
-        assert agree.item() == 1, f"{self.method}: ranks differ, or are not finite"
+        assert workers.same_on_all_ranks(self.ddp), f"{self.method}: ranks differ, or are not finite"
         if self.method == "none":
-            other = torch.cat([p.grad.flatten() for p in plain.ddp.parameters()])
+            flat, other = (torch.cat([p.grad.flatten() for p in each.ddp.parameters()]) for each in (self, plain))
             assert torch.allclose(flat, other, rtol=1e-3, atol=1e-5), "none is not plain DDP"
 
 
 def worker(arguments):
-    import torch
     import torch.distributed as dist
 
-    torch.set_num_threads(1)
-    os.environ.setdefault("USE_LIBUV", "0")  # For the store; Debian 13's torch was built without.
-    dist.init_process_group("gloo")
     rows = []
     methods = [method for method in METHODS if arguments.methods in method]
     for begin in range(0, len(methods), TOGETHER):
@@ -140,8 +122,6 @@ def worker(arguments):
         del copies, plain, copy
     if dist.get_rank() == 0:
         show(rows, arguments)
-    dist.barrier()
-    os._exit(0)  # Without the wait for threads of states that Python still holds.
 
 
 def show(rows, arguments):
@@ -154,7 +134,6 @@ def show(rows, arguments):
             continue
         print(f"{row['method']:<24} {row['step_ms']:8.0f} {row['plain_ms']:8.0f} {row['ratio']:6.3f} {row['least']:6.3f} "
               f"{row['most']:6.3f} {row['overhead_ms']:12.0f} {row['plain_overhead_ms']:7.0f}")
-    sys.stdout.flush()
 
 
 def main():
@@ -165,15 +144,7 @@ def main():
     parser.add_argument("--methods", default="", help="only those whose name has this in it")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    settings = {"GLIBC_TUNABLES": ALLOCATOR, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    if "RANK" in os.environ:
-        if os.environ.get("GLIBC_TUNABLES") != ALLOCATOR:  # Read when a process starts.
-            os.execve("/usr/bin/python3", ["/usr/bin/python3", *sys.argv], os.environ | settings)
-        return worker(arguments)
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517", "WORLD_SIZE": str(arguments.workers), "GLOO_SOCKET_IFNAME": "lo"}
-    ranks = [subprocess.Popen(["/usr/bin/python3", *sys.argv], env=os.environ | settings | place | {"RANK": str(rank)})
-             for rank in range(arguments.workers)]
-    sys.exit(max(abs(rank.wait()) for rank in ranks))
+    workers.run(lambda: worker(arguments), arguments.workers)
 
 
 if __name__ == "__main__":

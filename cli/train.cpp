@@ -29,7 +29,7 @@ struct TrainArguments {
   TrainOptions train;
   LaunchOptions launch;
   std::string recipe;
-  bool print_config = false, json = false;
+  bool print_config = false, json = false, explain_step = false;
 };
 
 // Tells a worker that its standard error ends at a terminal, and how wide that is.
@@ -75,9 +75,11 @@ void print_outcome(const TrainArguments& arguments, const RunOutcome& outcome) {
   if (arguments.json) {
     Json result = outcome.summary;
     result["folder"] = outcome.folder.string();
+    if (!outcome.explained_step.empty()) result["explained_step"] = outcome.explained_step;
     std::cout << result.dump(2) << std::endl;
     return;
   }
+  if (!outcome.explained_step.empty()) std::cout << outcome.explained_step << "\n";
   if (arguments.launch.quiet) return;
   const Json& summary = outcome.summary;
   if (outcome.interrupted) std::cout << "Interrupted after " << summary["epochs"] << " whole epochs.\n";
@@ -117,6 +119,7 @@ int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
   setup.progress = progress_options(arguments);
   setup.progress_out = &std::cerr;
   setup.on_start = catch_stop_signals;
+  setup.explain_step = arguments.explain_step;
   setup.stop_requested = [] { return stop_signal != 0; };
   const RunOutcome outcome = run_training(arguments.train, setup);
   if (place.rank == 0) print_outcome(arguments, outcome);
@@ -163,6 +166,9 @@ Run add_train(CLI::App& verb, int argc, char** argv) {
   verb.add_option("--recipe", arguments->recipe,
                   "TOML file with any of these options; the command line overrides it.");
   verb.add_flag("--print-config", arguments->print_config, "Print what would run, as a recipe, and stop.");
+  verb.add_flag("--explain-step", arguments->explain_step,
+                "At the end, show one step as a chart: backward, encoding, wire and decoding, measured "
+                "beside predicted.");
   verb.add_flag("--json", arguments->json, "Print the summary as one JSON object.");
   if (argc > 1 && std::string_view(argv[1]) == "train")
     if (const std::string recipe = recipe_argument(argc, argv); !recipe.empty())

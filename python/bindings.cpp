@@ -39,6 +39,7 @@ PluginOptions parse_options(const py::dict& given) {
     });
     if (!known) throw UsageError("State: " + unknown_name("option", key.cast<std::string>(), names));
   }
+  options.guard_given = given.contains("guard");
   check("State", options);
   return options;
 }
@@ -131,9 +132,9 @@ py::dict levels(Plugin& plugin) {
   Engine& engine = plugin.engine();
   py::dict result;
   for (std::size_t i = 0; i < engine.tensors(); ++i) {
-    const auto level = static_cast<std::size_t>(engine.level(i));
+    const int level = engine.level(i);
     result[py::str(engine.tensor(i).name)] =
-        engine.compresses(i) ? codec_text(engine.levels()[level]) : "none";
+        engine.compresses(i) ? codec_text(engine.levels()[static_cast<std::size_t>(level)]) : "none";
   }
   return result;
 }

@@ -29,11 +29,14 @@ std::vector<at::Tensor> without_names(const PluginModel& model) {
 EngineOptions engine_options(const PluginOptions& options, const PluginModel& model, bool record) {
   check("State", options);
   check_control("State", options.control);
-  const auto policy = options.non_finite == "skip"    ? NonFinite::kSkip
-                      : options.non_finite == "throw" ? NonFinite::kThrow
-                                                      : NonFinite::kPropagate;
+  const std::optional<GuardMode> guard =
+      options.guard_given ? std::optional(guard_mode(options.guard)) : std::nullopt;
+  check_guard("State", guard.value_or(GuardMode::kNone), options.control);
   return {.control = options.control,
-          .communication = {.on_non_finite = policy, .deferred = !options.overlap, .clip_norm = options.clip},
+          .guard = guard_or_harmless(guard, options.control),
+          .communication = {.on_non_finite = non_finite(options.non_finite),
+                            .deferred = !options.overlap,
+                            .clip_norm = options.clip},
           .learning_rate = model.learning_rate,
           .seed = static_cast<std::uint64_t>(options.seed),
           .threads = options.threads,
@@ -88,6 +91,7 @@ void Plugin::begin() {
                      "to go on with it");
   Json options = to_json(options_);
   options["model"] = model_.name;
+  options["guard"] = kGuardModes[static_cast<std::size_t>(engine_.options().guard)];
   Json config = run_config(options, group_.size(), options_.threads, TORCH_VERSION);
   // The model is the script's, and nobody else can build it.
   for (std::size_t i = 0; i < engine_.tensors(); ++i)

@@ -23,6 +23,8 @@ namespace accordion {
 // Named as the options of `train`.
 struct PluginOptions {
   ControlOptions control;
+  std::string guard = "harmless";
+  bool guard_given = false;  // Else it is what can be had.
   std::int64_t seed = 1;
   double clip = 0;
   bool overlap = true;
@@ -31,6 +33,13 @@ struct PluginOptions {
 
   void fields(auto&& field) {
     control.fields(field);
+    field("guard", guard,
+          "Who sees to it that compression pays: `harmless` sends as little as it can in steps no longer "
+          "than plain "
+          "DDP's, `fastest` takes the shortest steps, `none` obeys the controller. Without a word harmless, "
+          "or none "
+          "for codecs that cannot be guarded.",
+          one_of(kGuardModes));
     field("seed", seed, "Seed of what codecs draw.", at_least(0));
     field("clip", clip, "Limit of each rank's gradient norm, before compression; 0 for none.", at_least(0));
     field("overlap", overlap, "Send gradients while backward goes on, rather than after it.");
@@ -38,7 +47,7 @@ struct PluginOptions {
           "Gradients of a step in which a rank's are not finite: NaN, which a gradient scaler takes as a "
           "sign to "
           "skip the step; 0; or an exception.",
-          one_of({"propagate", "skip", "throw"}));
+          one_of(kNonFinites));
     field("threads", threads, "Threads that encode and decode layers side by side.", at_least(1));
   }
 };

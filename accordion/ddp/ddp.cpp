@@ -17,6 +17,8 @@ namespace {
 
 EngineOptions engine_options(const DdpOptions& options) {
   return {.control = options.control,
+          .guard = guard_or_harmless(options.guard, options.control),
+          .replayed_guard = options.replayed_guard,
           .communication = options.communication,
           .learning_rate = options.learning_rate,
           .seed = options.seed,

@@ -22,6 +22,7 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -51,6 +52,9 @@ struct DdpOptions {
   c10::intrusive_ptr<c10d::ProcessGroup> on_device = {};
   // Of the engine (engine.h): which codec, or which controller with which levels,
   ControlOptions control = {};
+  // who sees to it that it pays: without a word, steps are to be no longer than plain ones (guard_mode.h),
+  std::optional<GuardMode> guard = {};
+  std::vector<GuardEvent> replayed_guard = {};
   // when gradients travel, and what becomes of a step with values that are not finite,
   CommunicationOptions communication = {};
   // the rate of the first step, where it is known,

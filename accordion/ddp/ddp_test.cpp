@@ -188,6 +188,7 @@ TEST(Ddp, ExchangesCompressedGradients) {
                                  .control = {.controller = "schedule",
                                              .levels = "topk:keep=0.1;powersgd:approx-rank=2",
                                              .plan = "0@0-1,1"},
+                                 .guard = GuardMode::kNone,
                                  .routing = {.published = true}});
     EpochStats stats;
     torch::optim::SGD optimizer(net->parameters(), 0.1);
@@ -230,7 +231,8 @@ TEST(Ddp, DoesWithAStepThatIsNotFiniteWhatItIsTold) {
   const Problem problem(16, torch::kFloat);
   for (const char* codec : {"none", "topk:keep=0.1"})
     run_ranks(2, [&](Group& group) {
-      DdpOptions options{.bucket_bytes = kTinyBuckets, .control = {.codec = codec}};
+      DdpOptions options{
+          .bucket_bytes = kTinyBuckets, .control = {.codec = codec}, .guard = GuardMode::kNone};
       const double nan = std::numeric_limits<double>::quiet_NaN();
       for (const Tensor& gradient : one_step(group, problem, options, nan))
         EXPECT_TRUE(gradient.isnan().all().item<bool>()) << codec;
@@ -248,6 +250,7 @@ TEST(Ddp, OptionsReachTheEngine) {
   const Problem problem(16, torch::kFloat);
   run_ranks(2, [&](Group& group) {
     DdpOptions options{.control = {.codec = "randomk:keep=0.1,feedback=false"},
+                       .guard = GuardMode::kNone,
                        .routing = {.published = true}};
     const auto first = one_step(group, problem, options, 1);
     EXPECT_EQ(largest_difference(one_step(group, problem, options, 1), first), 0);
@@ -259,6 +262,7 @@ TEST(Ddp, OptionsReachTheEngine) {
                                    .mild = "topk:keep=0.5",
                                    .strong = "topk:keep=0.1",
                                    .window = 1},
+                       .guard = GuardMode::kNone,
                        .learning_rate = 0.1,
                        .routing = {.published = true}};
     DistributedDataParallel ddp(net, group, windows);
@@ -290,7 +294,7 @@ TEST(Ddp, DeferringChangesNothingAndClippingTheNormBeforeItIsSent) {
     EXPECT_NEAR(std::sqrt(squares), 50, 1) << "half of the limit, as rank 0 adds little";
 
     // DGC's own limit is divided by the square root of the ranks.
-    DdpOptions dgc{.control = {.codec = "dgc:keep=1,clip=100,momentum=0"}};
+    DdpOptions dgc{.control = {.codec = "dgc:keep=1,clip=100,momentum=0"}, .guard = GuardMode::kNone};
     squares = 0;
     for (const Tensor& gradient : one_step(group, problem, dgc, 1e6))
       squares += gradient.square().sum().item<double>();

@@ -57,6 +57,8 @@ std::vector<c10::Device> devices_of(const at::Tensor& buffer) {
 void BucketHook::post(c10d::GradBucket& bucket, c10::intrusive_ptr<c10::ivalue::Future> future,
                       c10::IValue result) {
   const at::Tensor buffer = bucket.getBuffer();
+  // A guard changes levels when a step has ended, which one that was reduced on the device need not have when the next begins.
+  if (engine_.guard() && bucket.getIndex() == 0 && !buffer.device().is_cpu()) engine_.settle();
   PostedBucket posted{.values = std::span<float>(), .slices = {}, .last = bucket.isLast()};
   std::size_t offset = 0;
   for (const at::Tensor& parameter : bucket.getParameters()) {

@@ -47,9 +47,11 @@ class CommunicationThread::Busy {
   CommunicationThread& owner_;
 };
 
-CommunicationThread::CommunicationThread(Exchange& exchange, CommunicationOptions options)
+CommunicationThread::CommunicationThread(Exchange& exchange, CommunicationOptions options,
+                                         StepEnd at_step_end)
     : exchange_(exchange),
       options_(options),
+      at_step_end_(std::move(at_step_end)),
       threads_{std::thread([this] { prepare_buckets(); }), std::thread([this] { move_buckets(); })} {}
 
 CommunicationThread::~CommunicationThread() {
@@ -64,7 +66,8 @@ CommunicationThread::~CommunicationThread() {
 void CommunicationThread::post(PostedBucket bucket, Done done) {
   {
     std::lock_guard lock(mutex_);
-    posted_.push_back({std::move(bucket), std::move(done), Clock::now()});
+    const auto now = Clock::now();
+    posted_.push_back({std::move(bucket), std::move(done), now, now});
   }
   changed_.notify_all();
 }
@@ -77,6 +80,11 @@ void CommunicationThread::settle() {
 bool CommunicationThread::last_step_kept() {
   std::lock_guard lock(mutex_);
   return kept_;
+}
+
+void CommunicationThread::pause() {
+  std::lock_guard lock(mutex_);
+  last_end_.reset();
 }
 
 Overlap CommunicationThread::take_overlap() {
@@ -122,7 +130,9 @@ void CommunicationThread::prepare_buckets() {
 
 void CommunicationThread::arrive(Job& job) {
   try {
-    if (job.bucket.arrive) std::exchange(job.bucket.arrive, {})();
+    if (!job.bucket.arrive) return;
+    std::exchange(job.bucket.arrive, {})();
+    job.ready = Clock::now();
   } catch (...) {
     job.failure = std::current_exception();
   }
@@ -207,14 +217,32 @@ void CommunicationThread::move(Job& job) {
     if (exchange_.owes()) job.bucket.slices = exchange_.used_by_any(job.bucket.slices, job.bucket.used);
     exchange_.prepare({job.bucket.values, job.bucket.slices});
   }
-  exchange_.run();
+  job.times = exchange_.run();
 }
 
-void CommunicationThread::end_step(const std::vector<Job>& step) {
+// Backward is over when its last bucket comes; where the exchange waits for that, all buckets do.
+StepTrace CommunicationThread::trace_of(std::vector<Job>& step, bool kept) {
+  StepTrace trace{.end = Clock::now(), .kept = kept};
+  for (Job& job : step)
+    trace.buckets.push_back({job.bucket.slices,
+                             options_.deferred || options_.clip_norm > 0 ? step.back().ready : job.ready,
+                             static_cast<bool>(job.bucket.elsewhere), std::move(job.times)});
+  return trace;
+}
+
+void CommunicationThread::end_step(std::vector<Job>& step) {
   const bool kept = exchange_.end_step();
+  StepTrace trace;
+  if (at_step_end_) trace = trace_of(step, kept);
   {
     std::lock_guard lock(mutex_);
     kept_ = kept;
+    trace.begin = last_end_;
+  }
+  if (at_step_end_) {
+    at_step_end_(trace);
+    std::lock_guard lock(mutex_);
+    last_end_ = Clock::now();
   }
   if (kept) return;
   if (options_.on_non_finite == NonFinite::kThrow) throw NotFinite();

@@ -10,10 +10,14 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "accordion/engine/step_trace.h"
 #include "accordion/exchange/exchange.h"
 
 namespace accordion {
@@ -33,6 +37,13 @@ enum class NonFinite {
   kSkip,       // Zero.
   kThrow,      // An Error on every rank.
 };
+
+inline const std::vector<std::string> kNonFinites = {"propagate", "skip", "throw"};
+
+// One of kNonFinites.
+inline NonFinite non_finite(std::string_view name) {
+  return name == "skip" ? NonFinite::kSkip : name == "throw" ? NonFinite::kThrow : NonFinite::kPropagate;
+}
 
 struct CommunicationOptions {
   NonFinite on_non_finite = NonFinite::kPropagate;
@@ -63,7 +74,12 @@ class CommunicationThread {
   // was finite on every rank. The bucket then holds the mean; or why it does not.
   using Done = std::function<void(std::exception_ptr)>;
 
-  explicit CommunicationThread(Exchange& exchange, CommunicationOptions options = {});
+  // Called when a step's last bucket has been exchanged and nothing of the next one has been begun: may change levels, and call
+  // collectives. What it throws fails the step.
+  using StepEnd = std::function<void(const StepTrace&)>;
+
+  explicit CommunicationThread(Exchange& exchange, CommunicationOptions options = {},
+                               StepEnd at_step_end = {});
   ~CommunicationThread();  // Completes what was posted.
 
   // After a step that failed on this rank alone, its messages and the others' no longer belong together: what is
@@ -79,13 +95,17 @@ class CommunicationThread {
   bool last_step_kept();
   Overlap take_overlap();
 
+  // Something else comes before the next step: an evaluation, a checkpoint.
+  void pause();
+
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = StepClock;
   struct Job {
     PostedBucket bucket;
     Done done;
-    Clock::time_point posted;
+    Clock::time_point posted, ready;
     bool prepared = false;
+    BucketTimes times = {};
     std::exception_ptr failure = nullptr;
   };
   // Counts a thread as busy while it lives.
@@ -97,18 +117,21 @@ class CommunicationThread {
   static void arrive(Job& job);
   void move_buckets();
   void move(Job& job);
-  void end_step(const std::vector<Job>& step);
+  void end_step(std::vector<Job>& step);
+  StepTrace trace_of(std::vector<Job>& step, bool kept);
   void give_up_step();
   void clip();
 
   Exchange& exchange_;
   CommunicationOptions options_;
+  StepEnd at_step_end_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> posted_, prepared_;
-  int under_way_ = 0;        // Prepared and not yet moved.
-  bool begins_step_ = true;  // The bucket to be prepared next.
-  bool step_ended_ = true;   // Whether the step whose last bucket was prepared has ended.
+  int under_way_ = 0;                          // Prepared and not yet moved.
+  bool begins_step_ = true;                    // The bucket to be prepared next.
+  bool step_ended_ = true;                     // Whether the step whose last bucket was prepared has ended.
+  std::optional<Clock::time_point> last_end_;  // Of a step, if nothing came after it.
   bool kept_ = true;
   bool stop_ = false, all_prepared_ = false;
   std::exception_ptr failure_;  // Of the step under way, and of all that follow once broken.

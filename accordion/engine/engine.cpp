@@ -28,9 +28,12 @@ EngineOptions require_same(Group& group, const std::vector<TensorInfo>& tensors,
            << "\npublished = " << options.routing.published << '\n';
   const Json control = to_json(options.control);
   for (const auto& [key, value] : control.items()) settings << key << " = " << value.dump() << '\n';
+  // Last: a caller's default follows from the codec, which is what then differs first.
+  settings << "guard = " << kGuardModes[static_cast<std::size_t>(options.guard)] << '\n';
   const Claim claims[] = {{"tensors", names.str()}, {"settings", settings.str()}};
   require_agreement(group.control(), claims);
   check_control("control", options.control);
+  check_guard("control", options.guard, options.control);
   return options;
 }
 
@@ -66,6 +69,14 @@ CommunicationOptions with_clipping(CommunicationOptions communication,
   return communication;
 }
 
+std::optional<Guard> make_guard(const EngineOptions& options, const std::vector<CodecOptions>& levels,
+                                Exchange& exchange, Communicator& gradients) {
+  if (!options.replayed_guard.empty()) return Guard(options.replayed_guard, levels, exchange, gradients);
+  if (options.guard == GuardMode::kNone) return std::nullopt;
+  const perf::Goal goal = options.guard == GuardMode::kFastest ? perf::Goal::kFastest : perf::Goal::kHarmless;
+  return Guard(goal, levels, exchange, gradients);
+}
+
 }  // namespace
 
 EpochRecord to_record(EpochReport report) {
@@ -83,6 +94,7 @@ EpochRecord to_record(EpochReport report) {
   record.hidden_share = report.overlap.hidden_share();
   record.layers = std::move(report.layers);
   record.windows = std::move(report.windows);
+  record.guard = std::move(report.guard);
   return record;
 }
 
@@ -97,9 +109,26 @@ Engine::Engine(Group& group, std::vector<TensorInfo> tensors, EngineOptions opti
                       : make_controller(options_.control, tensors.size(), static_cast<int>(levels_.size()))),
       exchange_(group_.gradients(), std::move(tensors),
                 exchange_options(options_, levels_, *controller_, group_.rank())),
-      thread_(exchange_, with_clipping(options_.communication, levels_, group_.size())),
+      guard_(make_guard(options_, levels_, exchange_, group_.gradients())),
+      thread_(exchange_, with_clipping(options_.communication, levels_, group_.size()),
+              [this](const StepTrace& trace) { end_step(trace); }),
       steering_(options_.control.window, levels_, group_.rank() == 0 ? std::move(controller_) : nullptr,
-                exchange_, group_.control(), options_.learning_rate) {}
+                exchange_, guard_ ? &*guard_ : nullptr, group_.control(), options_.learning_rate) {}
+
+void Engine::end_step(const StepTrace& trace) {
+  std::vector<int> levels;
+  for (std::size_t i = 0; i < exchange_.tensors(); ++i)
+    levels.push_back(exchange_.compresses(i) ? exchange_.level(i) : kDense);
+  recent_.add(trace, std::move(levels));
+  if (guard_) guard_->end_step(trace);
+}
+
+std::optional<ExplainedStep> Engine::explain_step() {
+  settle();
+  std::vector<std::size_t> counts;
+  for (std::size_t i = 0; i < tensors(); ++i) counts.push_back(tensor(i).shape.count());
+  return recent_.explain(group_.control(), guard_ ? &guard_->costs() : nullptr, std::move(counts));
+}
 
 void Engine::set_batch(std::int64_t local_samples, std::int64_t global_samples) {
   if (local_samples < 0 || global_samples < 1 || local_samples > global_samples)
@@ -123,11 +152,17 @@ void Engine::set_scale(double scale) {
 
 EpochReport Engine::end_epoch(double next_learning_rate, bool last) {
   settle();
+  thread_.pause();
+  if (guard_) guard_->end_epoch();
   EpochReport report{
       .epoch = epoch_, .stats = exchange_.take_epoch_stats(), .overlap = thread_.take_overlap()};
   steering_.end_epoch(next_learning_rate, last);
   report.layers = steering_.layers();
   report.windows = steering_.take_windows();
+  if (guard_) {
+    report.guard = guard_->take_events();
+    report.stats.traffic.control_bytes += guard_->take_control_bytes();
+  }
   report.stats.traffic.control_bytes += steering_.take_control_bytes();
   exchange_.set_epoch(++epoch_);
   return report;
@@ -138,6 +173,7 @@ void Engine::save_state(const StateWriter& state) const {
   state.put("ranks", group_.size());
   state.put("epoch", epoch_);
   steering_.save_state(state.within("control"));
+  if (guard_) guard_->save_state(state.within("guard"));
   exchange_.save_state(state.within("exchange"));
 }
 
@@ -158,6 +194,7 @@ void Engine::load_state(const StateReader& state, Residuals residuals) {
   state.get("epoch", epoch_);
   exchange_.set_epoch(epoch_);
   steering_.load_state(state.within("control"));
+  if (guard_) guard_->load_state(state.within("guard"));
   exchange_.load_state(state.within("exchange"), residuals);
 }
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@
 #include "accordion/comm/group.h"
 #include "accordion/compress/tensor.h"
 #include "accordion/engine/communication_thread.h"
+#include "accordion/engine/explained_step.h"
+#include "accordion/engine/guard.h"
+#include "accordion/engine/guard_mode.h"
 #include "accordion/engine/steering.h"
 
 namespace accordion {
@@ -27,6 +31,9 @@ namespace accordion {
 struct EngineOptions {
   // One codec throughout, or a controller and its levels.
   ControlOptions control = {};
+  // Who sees to it that it pays; or the changes that the guard of another run made, to be made again.
+  GuardMode guard = GuardMode::kNone;
+  std::vector<GuardEvent> replayed_guard = {};
   // When gradients travel, and what becomes of a step with values that are not finite.
   CommunicationOptions communication = {};
   // The learning rate of the first step, for controllers that heed its falls; NaN where it is not known: then
@@ -58,6 +65,7 @@ struct EpochReport {
   // where windows are not epochs.
   std::vector<LayerRecord> layers = {};
   std::vector<WindowRecord> windows = {};
+  std::vector<GuardEvent> guard = {};
 };
 
 // As the record has it; what the engine does not know is for the caller to add.
@@ -134,15 +142,26 @@ class Engine {
   void save_state(const StateWriter& state) const;
   void load_state(const StateReader& state, Residuals residuals = Residuals::kKeep);
 
+  // One of the last steps beside what follows from its parts, or from what the guard has learned of them. Nothing before a
+  // second step in a row. Collective.
+  std::optional<ExplainedStep> explain_step();
+
+  // Null without one.
+  const Guard* guard() const { return guard_ ? &*guard_ : nullptr; }
+
   // The exchange itself, for what is not about posting. To be used only between steps, and by who posts.
   Exchange& exchange() { return exchange_; }
 
  private:
+  void end_step(const StepTrace& trace);  // By the thread that exchanges.
+
   Group group_;
   EngineOptions options_;
   std::vector<CodecOptions> levels_;
   std::unique_ptr<Controller> controller_;  // Until it moves to where it is asked.
   Exchange exchange_;
+  std::optional<Guard> guard_;
+  RecentSteps recent_;
   CommunicationThread thread_;
   Steering steering_;
   int epoch_ = 0;

@@ -9,11 +9,12 @@
 namespace accordion {
 
 Steering::Steering(int window_steps, std::vector<CodecOptions> levels, std::unique_ptr<Controller> controller,
-                   Exchange& exchange, Communicator& control, double rate)
+                   Exchange& exchange, Guard* guard, Communicator& control, double rate)
     : window_steps_(window_steps),
       levels_(std::move(levels)),
       controller_(std::move(controller)),
       exchange_(exchange),
+      guard_(guard),
       control_(control),
       rate_(rate) {
   apply(controller_ ? controller_->first() : Decision{});
@@ -56,9 +57,12 @@ Decision Steering::decide(Window window) {
 void Steering::describe_layers(const WindowStats& stats) {
   layers_.clear();
   for (std::size_t i = 0; i < exchange_.tensors(); ++i) {
-    const CodecOptions& level = levels_[static_cast<std::size_t>(exchange_.level(i))];
+    const bool dense = exchange_.level(i) == kDense;
+    const CodecOptions level =
+        dense ? CodecOptions(NoneOptions{}) : levels_[static_cast<std::size_t>(exchange_.level(i))];
     // Small and one-dimensional tensors go dense whatever their level says.
-    const bool routed = !exchange_.compresses(i) && !std::holds_alternative<NoneOptions>(level);
+    const bool routed =
+        !exchange_.compresses(i) && !exchange_.plain() && !std::holds_alternative<NoneOptions>(level);
     LayerRecord& layer = layers_.emplace_back();
     layer = {.name = exchange_.tensor(i).name,
              .elements = static_cast<std::int64_t>(exchange_.tensor(i).shape.count()),
@@ -66,6 +70,8 @@ void Steering::describe_layers(const WindowStats& stats) {
              .level = exchange_.level(i),
              .codec = routed ? "none" : codec_text(level),
              .reason = routed ? "not worth compressing" : reasons_[i]};
+    if (guard_) layer.may = guard_->may(i);
+    if (guard_ && !guard_->reason(i).empty()) layer.reason = guard_->reason(i);
     if (!stats.squares.empty()) layer.squares = stats.squares[i];
     if (stats.trials.empty()) continue;
     for (const Trial& trial : stats.trials[i]) {
@@ -81,19 +87,24 @@ void Steering::apply(Decision decision) {
   message.resize(exchange_.tensors() + 1);
   control_.broadcast(std::as_writable_bytes(std::span(message)), 0);
   control_bytes_ += message.size() * sizeof message[0];
-  batch_ = message.back();
+  if (std::exchange(batch_, message.back()) != message.back() && guard_) guard_->start_anew();
   message.pop_back();
-  bool changed = false;
-  for (std::size_t i = 0; i < message.size(); ++i) changed = changed || message[i] != exchange_.level(i);
-  if (changed) exchange_.set_levels(std::vector<int>(message.begin(), message.end()));
+  const bool first = decided_.empty();
+  const std::vector<int> levels(message.begin(), message.end());
+  if (std::exchange(decided_, levels) != levels || first) set_levels(levels);
   reasons_ = std::move(decision.reasons);
   batch_reason_ = std::move(decision.batch_reason);
 }
 
+void Steering::set_levels(std::span<const int> levels) {
+  if (guard_) return guard_->allow(levels);
+  bool changed = false;
+  for (std::size_t i = 0; i < levels.size(); ++i) changed = changed || levels[i] != exchange_.level(i);
+  if (changed) exchange_.set_levels(levels);
+}
+
 void Steering::save_state(const StateWriter& state) const {
-  std::vector<std::int64_t> levels;
-  for (std::size_t i = 0; i < exchange_.tensors(); ++i) levels.push_back(exchange_.level(i));
-  state.put("levels", levels);
+  state.put("levels", std::vector<std::int64_t>(decided_.begin(), decided_.end()));
   state.put("batch", batch_);
   state.put("window", window_);
   state.put("steps", steps_);
@@ -131,7 +142,8 @@ void Steering::load_state(const StateReader& state) {
     if (level < 0 || level >= static_cast<std::int64_t>(levels_.size()))
       throw Error("state with level " + std::to_string(level) + ", expected one of " +
                   std::to_string(levels_.size()));
-  exchange_.set_levels(std::vector<int>(levels.begin(), levels.end()));
+  decided_.assign(levels.begin(), levels.end());
+  set_levels(decided_);
   state.get("batch", batch_);
   state.get("window", window_);
   state.get("steps", steps_);

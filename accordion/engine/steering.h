@@ -10,6 +10,7 @@
 
 #include "accordion/adapt/control.h"
 #include "accordion/comm/communicator.h"
+#include "accordion/engine/guard.h"
 #include "accordion/exchange/exchange.h"
 #include "accordion/log/epoch_record.h"
 
@@ -19,8 +20,9 @@ class Steering {
  public:
   // Applies the controller's first decision. Rank 0 decides; the others have no controller. `rate` is the
   // schedule's at the first step; NaN where it is not known, and then the first window's end is no decay.
+  // A guard has the last word on levels; null: the controller's hold.
   Steering(int window_steps, std::vector<CodecOptions> levels, std::unique_ptr<Controller> controller,
-           Exchange& exchange, Communicator& control, double rate);
+           Exchange& exchange, Guard* guard, Communicator& control, double rate);
 
   // Samples in a step of all ranks, from the next epoch on; 0: as the run's options have it.
   std::int64_t batch() const { return batch_; }
@@ -55,11 +57,13 @@ class Steering {
   void end_window(double next_rate, bool last);
   void describe_layers(const WindowStats& stats);
   void apply(Decision decision);
+  void set_levels(std::span<const int> levels);
 
   int window_steps_;  // 0: a window is an epoch.
   std::vector<CodecOptions> levels_;
   std::unique_ptr<Controller> controller_;
   Exchange& exchange_;
+  Guard* guard_;
   Communicator& control_;
   std::vector<Window> seen_;  // By the controller, from the first on.
   int window_ = 0;
@@ -67,7 +71,8 @@ class Steering {
   double rate_;    // The schedule's at its first step.
   std::int64_t batch_ = 0;
   std::string batch_reason_;
-  std::vector<std::string> reasons_;  // For the levels in force.
+  std::vector<int> decided_;          // Levels, for the windows to come,
+  std::vector<std::string> reasons_;  // and why.
   std::vector<LayerRecord> layers_;
   std::vector<WindowRecord> windows_;
   std::uint64_t control_bytes_ = 0;

@@ -57,7 +57,7 @@ class Rank {
       : exchange_(group.gradients(), kTensors, options_of(group.rank())),
         steering_(window_steps, kLevels,
                   group.rank() == 0 ? std::make_unique<Scripted>(kScript, seen_) : nullptr, exchange_,
-                  group.control(), rate) {}
+                  nullptr, group.control(), rate) {}
 
   // The same gradient in every step: norms of sums are known.
   void step() {

@@ -1,60 +1,10 @@
 #include "accordion/log/epoch_record.h"
 
-#include <limits>
-
 #include "accordion/base/json.h"
+#include "accordion/log/record_json.h"
 
 namespace accordion {
 namespace {
-
-template <class Value>
-void read_value(const Json& json, const char* key, Value& value) {
-  constexpr bool kReal = std::is_same_v<Value, double>;
-  constexpr bool kText = std::is_same_v<Value, std::string>;
-  if constexpr (kReal) {
-    if (json.is_null()) {
-      value = std::numeric_limits<double>::quiet_NaN();
-      return;
-    }
-  }
-  const bool fits = kText ? json.is_string()
-                    : kReal
-                        ? json.is_number()
-                        : json.is_number_integer() && (std::is_signed_v<Value> || json.is_number_unsigned());
-  if (!fits)
-    throw Error("epoch record: \"" + std::string(key) + "\" is " + json.dump() + ", expected " +
-                (kText                     ? "text"
-                 : kReal                   ? "a number"
-                 : std::is_signed_v<Value> ? "a whole number"
-                                           : "a whole number of at least 0"));
-  json.get_to(value);
-}
-
-template <class Value>
-void read_required(const Json& json, const char* key, Value& value) {
-  const auto found = json.find(key);
-  if (found == json.end()) throw Error("epoch record: \"" + std::string(key) + "\" is missing");
-  read_value(*found, key, value);
-}
-
-template <class Value>
-void read_optional(const Json& json, const char* key, Value& value) {
-  if (const auto found = json.find(key); found != json.end()) read_value(*found, key, value);
-}
-
-template <class Value>
-void read_optional(const Json& json, const char* key, std::optional<Value>& value) {
-  value.reset();
-  if (const auto found = json.find(key); found != json.end()) read_value(*found, key, value.emplace());
-}
-
-const Json& require_array(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  if (found == json.end()) throw Error("epoch record: \"" + std::string(key) + "\" is missing");
-  if (!found->is_array())
-    throw Error("epoch record: \"" + std::string(key) + "\" is " + found->dump() + ", expected an array");
-  return *found;
-}
 
 void read_optional(const Json& json, const char* key, std::vector<double>& values) {
   values.clear();
@@ -73,10 +23,6 @@ Json layers_json(const std::vector<LayerRecord>& layers) {
   return json;
 }
 
-void check_object(const Json& json, const char* what) {
-  if (!json.is_object()) throw Error(std::string(what) + " is " + json.dump() + ", expected an object");
-}
-
 }  // namespace
 
 std::size_t total_elements(const std::vector<LayerRecord>& layers) {
@@ -88,6 +34,7 @@ std::size_t total_elements(const std::vector<LayerRecord>& layers) {
 Json to_json(const LayerRecord& layer) {
   Json json = {{"name", layer.name},   {"elements", layer.elements}, {"norm", layer.norm},
                {"level", layer.level}, {"codec", layer.codec},       {"reason", layer.reason}};
+  if (layer.may) json["may"] = *layer.may;
   if (layer.squares) json["squares"] = *layer.squares;
   if (!layer.level_errors.empty()) {
     json["level_errors"] = layer.level_errors;
@@ -128,6 +75,7 @@ Json to_json(const EpochRecord& record) {
   if (record.hessian_eigenvalue) json["hessian_eigenvalue"] = *record.hessian_eigenvalue;
   json["layers"] = layers_json(record.layers);
   for (const WindowRecord& window : record.windows) json["windows"].push_back(to_json(window));
+  for (const GuardEvent& event : record.guard) json["guard"].push_back(to_json(event));
   return json;
 }
 
@@ -139,6 +87,7 @@ void from_json(const Json& json, LayerRecord& layer) {
   read_required(json, "level", layer.level);
   read_required(json, "codec", layer.codec);
   read_required(json, "reason", layer.reason);
+  read_optional(json, "may", layer.may);
   read_optional(json, "squares", layer.squares);
   read_optional(json, "level_errors", layer.level_errors);
   read_optional(json, "level_bytes", layer.level_bytes);
@@ -178,8 +127,12 @@ void from_json(const Json& json, EpochRecord& record) {
   read_optional(json, "hidden_share", record.hidden_share);
   read_layers(json, record.layers);
   record.windows.clear();
-  if (!json.contains("windows")) return;
-  for (const Json& window : require_array(json, "windows")) from_json(window, record.windows.emplace_back());
+  if (json.contains("windows"))
+    for (const Json& window : require_array(json, "windows"))
+      from_json(window, record.windows.emplace_back());
+  record.guard.clear();
+  if (json.contains("guard"))
+    for (const Json& event : require_array(json, "guard")) from_json(event, record.guard.emplace_back());
 }
 
 }  // namespace accordion

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "accordion/base/json_fwd.h"
+#include "accordion/log/guard_event.h"
 
 namespace accordion {
 
@@ -15,9 +16,10 @@ struct LayerRecord {
   std::string name;
   std::int64_t elements = 0;
   double norm = 0;  // Of the gradient summed over the window.
-  int level = 0;    // In force during it.
+  int level = 0;    // In force during it; -1: dense, by the guard.
   std::string codec = {};
   std::string reason = {};
+  std::optional<int> may = {};  // The controller's, where there is a guard.
   // What some controllers ask for beside the norm: the sum of each step's squared norm, and what each level
   // would have lost (a squared norm) and sent (bytes).
   std::optional<double> squares = {};
@@ -54,6 +56,7 @@ struct EpochRecord {
   std::optional<double> hessian_eigenvalue = {};
   std::vector<LayerRecord> layers;         // Of the epoch, or of the last window that has ended.
   std::vector<WindowRecord> windows = {};  // That ended in this epoch.
+  std::vector<GuardEvent> guard = {};      // What the guard did in it.
 };
 
 std::size_t total_elements(const std::vector<LayerRecord>& layers);

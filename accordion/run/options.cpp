@@ -9,6 +9,7 @@ namespace accordion {
 void check_train_options(const TrainOptions& options) {
   check("train", options);
   check_control("train", options.control);
+  check_guard("train", guard_mode(options.guard), options.control);
   if (options.control.controls_batch() && options.accumulate != 1)
     throw UsageError("train: accumulate=" + std::to_string(options.accumulate) +
                      " beside batch-mild, expected 1: steps accumulate as many batches as they need");

@@ -8,6 +8,7 @@
 
 #include "accordion/adapt/control.h"
 #include "accordion/base/options.h"
+#include "accordion/engine/guard_mode.h"
 
 namespace accordion {
 
@@ -40,6 +41,7 @@ struct TrainOptions {
   double rotate = 0;
 
   ControlOptions control;
+  std::string guard = "none";
   std::string replay = "";
   std::string diagnose = "none";
   double clip = 0;
@@ -77,6 +79,11 @@ struct TrainOptions {
     field("flip", flip, "Mirror images at random.");
     field("rotate", rotate, "Rotate images at random by up to this many degrees.", at_least(0).up_to(180));
     control.fields(field);
+    field("guard", guard,
+          "Who sees to it that compression pays: nobody, so that runs repeat; `harmless` sends as little as "
+          "it can "
+          "in steps no longer than plain ones; `fastest` takes the shortest steps.",
+          one_of(kGuardModes));
     field("replay", replay, "Run folder whose levels and batch sizes are applied, epoch by epoch.");
     field("diagnose", diagnose, "Record the largest eigenvalue of the loss's Hessian after each epoch.",
           one_of({"none", "hessian"}));

@@ -2,6 +2,7 @@
 
 #include "accordion/adapt/replay.h"
 #include "accordion/base/json.h"
+#include "accordion/log/epoch_record.h"
 #include "accordion/log/read_run.h"
 #include "accordion/log/windows.h"
 
@@ -20,13 +21,26 @@ ControlOptions recorded_control(const std::filesystem::path& folder) {
   return control;
 }
 
+std::vector<GuardEvent> recorded_guard(const std::filesystem::path& folder) {
+  std::vector<GuardEvent> events;
+  for (const Json& epoch : read_run(folder).epochs) {
+    EpochRecord record;
+    from_json(epoch, record);
+    events.insert(events.end(), record.guard.begin(), record.guard.end());
+  }
+  return events;
+}
+
 TrainOptions resolve(const TrainOptions& given) {
   TrainOptions options = given;
   if (!given.replay.empty()) {
-    if (to_json(given.control) != to_json(ControlOptions{}))
+    if (to_json(given.control) != to_json(ControlOptions{}) || given.guard != TrainOptions{}.guard)
       throw UsageError("train: replay=" + given.replay +
-                       " brings the options of its controller along, expected none beside it");
+                       " brings the options of its controller and guard along, expected none beside it");
     options.control = recorded_control(given.replay);
+    const Json recorded = read_run(given.replay).config.at("options");
+    if (const auto guard = recorded.find("guard"); guard != recorded.end() && guard->is_string())
+      options.guard = guard->get<std::string>();
   }
   check_train_options(options);
   return options;
@@ -40,7 +54,7 @@ std::unique_ptr<Controller> replayed_controller(const std::filesystem::path& fol
     Decision decision{.batch = window.batch_reason.empty() ? 0 : window.global_batch,
                       .batch_reason = window.batch_reason};
     for (const LayerRecord& layer : window.layers) {
-      decision.levels.push_back(layer.level);
+      decision.levels.push_back(layer.may.value_or(layer.level));
       decision.reasons.push_back("replayed: " + layer.reason);
     }
     decisions.push_back(std::move(decision));

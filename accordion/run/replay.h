@@ -7,12 +7,16 @@
 #include <vector>
 
 #include "accordion/adapt/control.h"
+#include "accordion/log/guard_event.h"
 #include "accordion/run/options.h"
 
 namespace accordion {
 
 // The options of a run's controller: its levels, its windows, its batch sizes.
 ControlOptions recorded_control(const std::filesystem::path& folder);
+
+// What its guard did, in order; none without one.
+std::vector<GuardEvent> recorded_guard(const std::filesystem::path& folder);
 
 // What will run: of a replay, with the controller's options of the run that is replayed. Throws UsageError as
 // check_train_options does.

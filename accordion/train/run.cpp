@@ -100,6 +100,7 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
       if (progress) progress->finish_epoch(*record);
     }
     if (progress) progress->clear();
+    if (setup.explain_step && !outcome.interrupted) outcome.explained_step = trainer.explain_step();
     if (recorder) {
       outcome.folder = recorder->folder().path();
       outcome.summary = recorder->finish(outcome.interrupted ? "interrupted" : "finished");

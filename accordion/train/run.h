@@ -30,6 +30,8 @@ struct RunSetup {
   // From on_start on, training asks after every step whether to stop. Before it there is no record to save.
   std::function<void()> on_start = [] {};
   std::function<bool()> stop_requested = [] { return false; };
+  // Have one of the last steps explained.
+  bool explain_step = false;
 };
 
 struct RunOutcome {
@@ -37,6 +39,7 @@ struct RunOutcome {
   std::optional<EpochRecord> last;
   std::filesystem::path folder;  // Of rank 0 only.
   Json summary;                  // Of rank 0 only: what summary.json holds.
+  std::string explained_step;    // Where that was asked for.
 };
 
 RunOutcome run_training(const TrainOptions& options, const RunSetup& setup);

@@ -9,6 +9,7 @@
 #include "accordion/compress/codecs.h"
 #include "accordion/exchange/agreement.h"
 #include "accordion/models/zoo.h"
+#include "accordion/report/step_chart.h"
 #include "accordion/run/replay.h"
 #include "accordion/run/shapes.h"
 #include "accordion/train/evaluate.h"
@@ -34,10 +35,6 @@ std::vector<std::uint32_t> diagnosed_samples(const Images& images, const TrainOp
   return samples;
 }
 
-NonFinite on_non_finite(const std::string& policy) {
-  return policy == "skip" ? NonFinite::kSkip : policy == "throw" ? NonFinite::kThrow : NonFinite::kPropagate;
-}
-
 }  // namespace
 
 Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
@@ -48,7 +45,10 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
       ddp_(model_, group,
            {.gradient_as_bucket_view = true,
             .control = options.control,
-            .communication = {.on_non_finite = on_non_finite(options.non_finite),
+            .guard = guard_mode(options.guard),
+            .replayed_guard =
+                options.replay.empty() ? std::vector<GuardEvent>() : recorded_guard(options.replay),
+            .communication = {.on_non_finite = non_finite(options.non_finite),
                               .deferred = !options.overlap,
                               .clip_norm = options.clip},
             .learning_rate = learning_rate(options, 0),
@@ -138,6 +138,12 @@ std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<boo
   const std::uint64_t sent_bytes = engine_.sent_bytes();
   record.sent_bytes = sent_bytes - std::exchange(sent_bytes_, sent_bytes);
   return record;
+}
+
+std::string Trainer::explain_step() {
+  const auto explained = engine_.explain_step();
+  return explained ? step_chart(explained->measured, explained->predicted)
+                   : "No step was seen whole: two in a row are needed.\n";
 }
 
 // Replicas drift apart only by a mistake in what was decoded, which nothing else would show.

@@ -34,6 +34,9 @@ class Trainer {
   std::optional<EpochRecord> run_epoch(int epoch, const std::function<bool()>& stop_requested,
                                        const std::function<void(const StepProgress&)>& on_step);
 
+  // One of the last steps, measured beside predicted, as text; on all ranks.
+  std::string explain_step();
+
   Network& model() { return ddp_.module(); }
   std::int64_t epoch_samples() const;  // Of all ranks, in the epoch that comes next.
 

@@ -129,9 +129,10 @@ class State:
         return self._plugin.traffic()
 
     def decisions(self):
-        """Rank 0's, epoch by epoch: the layers' norms, levels, codecs and the reasons for them. Empty on other ranks."""
+        """Rank 0's, epoch by epoch: the layers' norms, levels, codecs and the reasons for them, and what the guard did. Empty
+        on other ranks."""
         epochs = [json.loads(line) for line in self._plugin.epochs()]
-        keys = ("epoch", "lr", "global_batch", "batch_reason", "layers", "windows")
+        keys = ("epoch", "lr", "global_batch", "batch_reason", "layers", "windows", "guard")
         return [{key: epoch[key] for key in keys if key in epoch} for epoch in epochs]
 
     def state_dict(self):

@@ -40,6 +40,7 @@ class State:
         resolution: int = 10000,
         low_rank_error: str = "power",
         parity: str = "none",
+        guard: str = "harmless",
         seed: int = 1,
         clip: float = 0.0,
         overlap: bool = True,

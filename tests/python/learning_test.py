@@ -17,7 +17,7 @@ class Learning(RanksTest):
         def body(rank, ours):
             ddp = DDP(network())
             if ours:
-                ddp.register_comm_hook(accordion.State(ddp, codec="powersgd:approx-rank=2"), accordion.hook)
+                ddp.register_comm_hook(accordion.State(ddp, codec="powersgd:approx-rank=2", guard="none"), accordion.hook)
             else:
                 state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=2, start_powerSGD_iter=2,
                                                     min_compression_rate=2)

@@ -111,6 +111,7 @@ TOPK = {"codec": "topk:keep=0.05"}
 
 def hooked(model, group=None, ddp_options=None, **options):
     ddp = wrapped(model, group, **(ddp_options or {}))
+    options.setdefault("guard", "none")  # What a guard does depends on the clock.
     state = accordion.State(ddp, **options)
     ddp.register_comm_hook(state, accordion.hook)
     return ddp, state

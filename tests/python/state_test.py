@@ -26,6 +26,7 @@ def train(rank, folder, steps, stop=None, resume=False, residuals="keep", save_o
     """Steps of a small network, epochs of three; saves after `stop` and ends there. Gives the parameters."""
     ddp, announced = wrapped(network(), bucket_cap_mb=0.005), 0
     optimizer = torch.optim.SGD(ddp.parameters(), 0.1, momentum=0 if "dgc" in options.get("codec", "") else 0.9)
+    options.setdefault("guard", "none")
     state = accordion.State(ddp, optimizer=optimizer, **options)
 
     def counting(state, bucket):

@@ -1,0 +1,439 @@
+#include "accordion/engine/guard.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <set>
+
+#include "accordion/base/error.h"
+
+namespace accordion {
+namespace {
+
+constexpr int kWindow = 50;           // Steps.
+constexpr int kBlock = 4;             // Steps of a probe in a row; the first does not count.
+constexpr std::size_t kMostCaps = 4;  // Levels that a probe tries.
+constexpr std::size_t kEnough = 6;    // Steps whose median has an interval.
+constexpr double kSlower = 1.02;      // Than dense steps: too slow.
+constexpr double kDrift = 0.1;        // Off what was expected.
+constexpr std::int64_t kDenseEvery = 150, kLongestWait = 5000;
+constexpr double kProbeShare = 0.01;  // Of the time, for single dense steps.
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+bool all_dense(const std::vector<int>& levels) {
+  return std::all_of(levels.begin(), levels.end(), [](int level) { return level == kDense; });
+}
+
+std::string ms_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, seconds < 0.01 ? "%.2f" : seconds < 0.1 ? "%.1f" : "%.0f", 1e3 * seconds);
+  return text;
+}
+
+}  // namespace
+
+Guard::Guard(perf::Goal goal, std::vector<CodecOptions> levels, Exchange& exchange, Communicator& ranks)
+    : goal_(goal),
+      levels_(std::move(levels)),
+      exchange_(exchange),
+      ranks_(ranks),
+      may_(exchange.tensors(), 0),
+      in_force_(exchange.tensors(), 0),
+      reasons_(exchange.tensors()),
+      costs_(
+          [&] {
+            std::vector<std::size_t> counts;
+            for (std::size_t i = 0; i < exchange.tensors(); ++i)
+              counts.push_back(exchange.tensor(i).shape.count());
+            return counts;
+          }(),
+          ranks.size()) {}
+
+Guard::Guard(std::vector<GuardEvent> replay, std::vector<CodecOptions> levels, Exchange& exchange,
+             Communicator& ranks)
+    : Guard(perf::Goal::kHarmless, std::move(levels), exchange, ranks) {
+  replays_ = true;
+  recorded_ = std::move(replay);
+}
+
+void Guard::allow(std::span<const int> may) {
+  const std::vector<int> before = std::exchange(may_, std::vector<int>(may.begin(), may.end()));
+  if (replays_) return replay();
+  if (step_ > 0 && before == may_) return;
+  // Never stronger than it may be, whatever pays.
+  const bool known = phase_ == Phase::kGuarding &&
+                     std::all_of(costs_.tensors().begin(), costs_.tensors().end(), [&](int tensor) {
+                       const auto i = static_cast<std::size_t>(tensor);
+                       return costs_.knows(i, may_[i]);
+                     });
+  measured_.clear();
+  if (known) return decide("the controller's levels have changed");
+  if (phase_ != Phase::kSettling && compressible())
+    return start_probe("the controller's levels have changed");
+  phase_ = Phase::kSettling;
+  note("decide", may_, kUnknown, kUnknown, "the controller's levels, until steps have been watched");
+  put(may_);
+}
+
+void Guard::start_anew() {
+  if (replays_) return;
+  phase_ = Phase::kSettling;
+  blocks_.clear();
+  buckets_.clear();
+  if (exchange_.plain()) put(in_force_);
+}
+
+void Guard::end_step(const StepTrace& trace) {
+  ++step_;
+  if (replays_) return replay();
+  const bool same = same_buckets(trace);
+  switch (phase_) {
+    case Phase::kSettling:
+      if (same && compressible()) start_probe("what steps cost is not known yet");
+      break;
+    case Phase::kProbing:
+      if (same)
+        probe(trace);
+      else
+        start_anew();
+      break;
+    case Phase::kGuarding:
+      if (same)
+        watch(trace, exchange_.plain());
+      else
+        start_anew();
+      break;
+  }
+}
+
+void Guard::end_epoch() {
+  if (!replays_ && phase_ == Phase::kGuarding && window_.size() >= kEnough) end_window();
+}
+
+// Remembers this step's. All ranks have the same.
+bool Guard::same_buckets(const StepTrace& trace) {
+  std::vector<std::vector<Slice>> buckets;
+  elsewhere_ = false;
+  for (const BucketTrace& bucket : trace.buckets) {
+    buckets.push_back(bucket.slices);
+    elsewhere_ = elsewhere_ || bucket.elsewhere;
+  }
+  const auto equal = [](const std::vector<Slice>& a, const std::vector<Slice>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Slice& x, const Slice& y) {
+      return x.tensor == y.tensor && x.count == y.count;
+    });
+  };
+  const bool same = std::equal(buckets.begin(), buckets.end(), buckets_.begin(), buckets_.end(), equal);
+  buckets_ = std::move(buckets);
+  return same;
+}
+
+// A step that was dropped, or that came after something else, says nothing about the next one.
+bool Guard::tells(const StepTrace& trace) const {
+  return trace.begin && trace.kept;
+}
+
+bool Guard::compressible() const {
+  for (std::size_t i = 0; i < may_.size(); ++i)
+    if (may_[i] != kDense && !std::holds_alternative<NoneOptions>(levels_[static_cast<std::size_t>(may_[i])]))
+      return true;
+  return false;
+}
+
+std::vector<int> Guard::capped(int level) const {
+  std::vector<int> levels = may_;
+  for (int& each : levels) each = std::min(each, level);
+  return levels;
+}
+
+// Dense, strong, mild, mild, strong, dense: what drifts meanwhile cancels.
+void Guard::start_probe(const std::string& why) {
+  std::set<int> caps(may_.begin(), may_.end());
+  for (int level = 0; level < *caps.rbegin(); ++level) caps.insert(level);
+  std::erase_if(caps, [&](int level) {
+    return level == kDense || std::holds_alternative<NoneOptions>(levels_[static_cast<std::size_t>(level)]);
+  });
+  if (caps.empty()) return;
+  std::vector<int> tried(caps.rbegin(), caps.rend());
+  while (tried.size() > kMostCaps) tried.erase(tried.begin() + static_cast<std::ptrdiff_t>(tried.size() / 2));
+
+  blocks_.clear();
+  blocks_.push_back({std::vector<int>(may_.size(), kDense), kBlock});
+  for (const int level : tried) blocks_.push_back({capped(level), kBlock});
+  for (std::size_t i = blocks_.size(); i-- > 0;) blocks_.push_back({blocks_[i].levels, kBlock});
+  phase_ = Phase::kProbing;
+  watched_.clear();
+  measured_.clear();
+  dense_.clear();
+  agreed_dense_ = 0;
+  why_ = why;
+  start_block();
+}
+
+void Guard::start_block() {
+  block_step_ = 0;
+  const std::vector<int>& levels = blocks_.front().levels;
+  note("probe", levels, kUnknown, kUnknown, why_);
+  put(levels, all_dense(levels));
+}
+
+void Guard::probe(const StepTrace& trace) {
+  // All ranks must keep the same steps.
+  const bool counts = ++block_step_ > 1 && tells(trace);
+  if (counts) watched_.push_back(watched_step(trace, blocks_.front().levels));
+  if (block_step_ < blocks_.front().steps) return;
+  const Block ended = blocks_.front();
+  blocks_.erase(blocks_.begin());
+  if (!blocks_.empty() && blocks_.front().levels == ended.levels) {
+    blocks_.front().steps += ended.steps;  // It goes on.
+    return;
+  }
+  if (!blocks_.empty()) return start_block();
+  agree(ranks_, watched_);
+  std::map<std::vector<int>, std::vector<double>> seconds;
+  for (const WatchedStep& step : watched_) seconds[step.levels].push_back(step.seconds);
+  for (const auto& [levels, times] : seconds) {
+    if (all_dense(levels))
+      dense_ = times;
+    else
+      measured_.emplace_back(levels, median_of(times).value);
+  }
+  agreed_dense_ = dense_.size();
+  if (dense_.size() < 2 || measured_.empty()) return start_anew();
+  costs_.learn(watched_, buckets_);
+  phase_ = Phase::kGuarding;
+  decide(why_);
+}
+
+// In force from the next step on: what pays of what may be, by what is known.
+void Guard::decide(const std::string& why) {
+  double predicted = kUnknown;
+  std::vector<std::int64_t> message(may_.size() + 1);
+  if (ranks_.rank() == 0) {
+    const std::vector<int> levels = choose(predicted);
+    std::copy(levels.begin(), levels.end(), message.begin());
+    message.back() = std::bit_cast<std::int64_t>(predicted);
+  }
+  ranks_.broadcast(std::as_writable_bytes(std::span(message)), 0);
+  control_bytes_ += message.size() * sizeof message[0];
+  predicted = std::bit_cast<double>(message.back());
+  message.pop_back();
+  const std::vector<int> levels(message.begin(), message.end());
+  note("decide", levels, predicted, dense_median().value, why);
+  put(levels);
+  expected_ = predicted;
+  expects_ = std::isfinite(predicted);
+  checked_ = false;
+  window_.clear();
+  window_steps_ = 0;
+  // So that single dense steps take no more than their share of the time.
+  const double slower = dense_median().value / std::max(predicted, 1e-9) - 1;
+  dense_every_ = std::max(kDenseEvery, static_cast<std::int64_t>(std::max(0.0, slower) / kProbeShare));
+  next_dense_ = step_ + dense_every_;
+}
+
+// Rank 0's. What was measured counts for more than what was foreseen.
+std::vector<int> Guard::choose(double& predicted) {
+  const double dense = dense_median().value;
+  std::vector<int> best(may_.size(), kDense);
+  predicted = dense;
+  double bytes = std::numeric_limits<double>::infinity();
+  perf::StepModel model;
+  std::vector<int> places;
+  const auto at_places = [&](const std::vector<int>& levels) {
+    std::vector<int> of;
+    for (const int tensor : costs_.tensors()) of.push_back(levels[static_cast<std::size_t>(tensor)]);
+    return of;
+  };
+  const auto bytes_of = [&](const std::vector<int>& levels) {
+    return perf::simulate(model, at_places(levels)).wire_bytes;
+  };
+  if (!elsewhere_) {
+    model = costs_.model(may_);
+    bytes = bytes_of(best);
+    const perf::Choice choice = perf::what_pays(model, goal_);
+    std::vector<int> levels = best;
+    for (std::size_t i = 0; i < choice.levels.size(); ++i)
+      levels[static_cast<std::size_t>(costs_.tensors()[i])] = choice.levels[i];
+    // A mistake of the model about dense steps is one about all of them.
+    const double seconds = choice.seconds * dense / std::max(choice.dense_seconds, 1e-9);
+    const auto probed = std::find_if(measured_.begin(), measured_.end(), [&](const auto& each) {
+      return at_places(each.first) == choice.levels;
+    });
+    if (probed == measured_.end() || probed->second <= dense) {
+      best = levels;
+      predicted = probed == measured_.end() ? seconds : probed->second;
+      bytes = choice.wire_bytes;
+    }
+  }
+  for (const auto& [levels, seconds] : measured_) {
+    const double less = elsewhere_ ? 0 : bytes_of(levels);
+    const bool better = goal_ == perf::Goal::kFastest || elsewhere_ ? seconds < 0.99 * predicted
+                                                                    : seconds <= dense && less < 0.99 * bytes;
+    if (!better) continue;
+    best = levels;
+    predicted = seconds;
+    bytes = less;
+  }
+  if (elsewhere_)
+    for (std::size_t i = 0; i < best.size(); ++i)
+      reasons_[i] = all_dense(best) ? "dense: steps are no shorter compressed"
+                                    : "saves " + ms_text(dense - predicted) + " of " + ms_text(dense) + " ms";
+  else
+    explain(model, at_places(best), dense);
+  return best;
+}
+
+// Each layer's level, by what it would be to have it otherwise.
+void Guard::explain(const perf::StepModel& model, std::span<const int> places, double dense_seconds) {
+  std::vector<int> levels(places.begin(), places.end());
+  const double scale =
+      dense_seconds / std::max(1e-9, perf::step_seconds(model, std::vector<int>(levels.size(), kDense)));
+  const double seconds = perf::step_seconds(model, levels) * scale;
+  for (std::size_t p = 0; p < levels.size(); ++p) {
+    const auto tensor = static_cast<std::size_t>(costs_.tensors()[p]);
+    const int level = levels[p], other = level == kDense ? may_[tensor] : kDense;
+    std::string& reason = reasons_[tensor];
+    reason.clear();
+    if (model.layers[p].levels.empty()) reason = "not worth compressing";
+    if (model.layers[p].levels.empty() || other == level) continue;
+    levels[p] = other;
+    const double gain = perf::step_seconds(model, levels) * scale - seconds;
+    levels[p] = level;
+    const double tenth = 1e-3 * dense_seconds;
+    const std::string of = " of " + ms_text(dense_seconds) + " ms";
+    if (level == kDense)
+      reason = gain > tenth ? "dense: compressing it would cost " + ms_text(gain) + of
+                            : "dense: hidden behind backward";
+    else
+      reason = gain > tenth ? "saves " + ms_text(gain) + of : "saves traffic at no cost";
+  }
+}
+
+void Guard::watch(const StepTrace& trace, bool plain) {
+  if (plain) {
+    put(in_force_);
+    note("go on", in_force_, kUnknown, kUnknown, "as before the dense step");
+  }
+  if (tells(trace)) (plain ? dense_ : window_).push_back(seconds_between(*trace.begin, trace.end));
+  if (++window_steps_ >= kWindow) end_window();
+  if (phase_ != Phase::kGuarding || all_dense(in_force_) || step_ < next_dense_) return;
+  next_dense_ = step_ + dense_every_;
+  note("probe", std::vector<int>(may_.size(), kDense), kUnknown, kUnknown,
+       "to know what a dense step takes by now");
+  exchange_.set_plain(true);
+}
+
+// Steps are held against dense ones, and against what was expected of them.
+void Guard::end_window() {
+  window_steps_ = 0;
+  std::vector<double> values(dense_.begin() + static_cast<std::ptrdiff_t>(agreed_dense_), dense_.end());
+  const std::size_t fresh = values.size();
+  values.insert(values.end(), window_.begin(), window_.end());
+  if (!values.empty()) ranks_.max(std::span(values));
+  control_bytes_ += values.size() * sizeof values[0];
+  std::copy(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(fresh),
+            dense_.begin() + static_cast<std::ptrdiff_t>(agreed_dense_));
+  agreed_dense_ = dense_.size();
+  const Median now = median_of({values.begin() + static_cast<std::ptrdiff_t>(fresh), values.end()});
+  const std::size_t steps = std::exchange(window_, {}).size();
+  if (steps < kEnough) return;
+
+  const bool dense_now = all_dense(in_force_);
+  // By its interval a little, or by itself a lot: a window in which the network changed is half of each.
+  const double off = std::abs(now.value / expected_ - 1);
+  const bool drifts = expects_ && (now.low > (1 + kDrift) * expected_ ||
+                                   now.high < (1 - kDrift) * expected_ || off > 2.5 * kDrift);
+  // A model that is off twice in a row is off for good: then what was measured is what is expected.
+  surprises_ = drifts && !checked_ ? surprises_ + 1 : 0;
+  enum : std::int64_t { kGoOn, kFallBack, kProbe } verdict = kGoOn;
+  if (ranks_.rank() == 0) {
+    const Median dense = dense_median();
+    if (!dense_now && dense_.size() >= kEnough && now.low > kSlower * dense.high)
+      verdict = kFallBack;
+    else if (drifts && surprises_ < 2)
+      verdict = kProbe;
+    else if (retry_at_ >= 0 && step_ >= retry_at_)
+      verdict = kProbe;
+  }
+  std::int64_t agreed = verdict;
+  ranks_.broadcast(std::as_writable_bytes(std::span(&agreed, 1)), 0);
+  control_bytes_ += sizeof agreed;
+
+  if (!checked_ || agreed != kGoOn)
+    note("check", {}, expected_, now.value,
+         agreed == kFallBack ? "slower than dense steps"
+         : agreed == kProbe
+             ? (retry_at_ >= 0 && step_ >= retry_at_ ? "time for another attempt"
+                                                     : "off what was expected by more than a tenth")
+             : "as expected");
+  if (agreed == kFallBack) {
+    const std::vector<int> levels(may_.size(), kDense);
+    note("fall back", levels, kUnknown, dense_median().value,
+         "steps are slower than dense ones by more than 2 %");
+    for (std::string& reason : reasons_) reason = "dense: compressed steps were slower";
+    put(levels);
+    retry_at_ = step_ + wait_;
+    wait_ = std::min(2 * wait_, kLongestWait);
+    expected_ = dense_median().value;
+    checked_ = false;
+    return;
+  }
+  if (agreed == kProbe) {
+    retry_at_ = -1;
+    return start_probe("steps do not take what they should");
+  }
+  // From here on against what was measured.
+  if (checked_ || (off > kDrift && surprises_ == 0)) return;
+  checked_ = true;
+  expected_ = now.value;
+}
+
+void Guard::put(const std::vector<int>& levels, bool plain) {
+  exchange_.set_plain(plain);
+  if (plain) return;
+  bool changed = false;
+  for (std::size_t i = 0; i < levels.size(); ++i) changed = changed || levels[i] != exchange_.level(i);
+  in_force_ = levels;
+  if (changed) exchange_.set_levels(levels);
+}
+
+void Guard::note(std::string event, std::vector<int> levels, double predicted, double measured,
+                 std::string reason) {
+  if (ranks_.rank() != 0) return;
+  const auto ms = [](double seconds) {
+    return std::isfinite(seconds) ? std::optional(1e3 * seconds) : std::nullopt;
+  };
+  events_.push_back(
+      {step_, std::move(event), std::move(levels), ms(predicted), ms(measured), std::move(reason)});
+}
+
+void Guard::save_state(const StateWriter& state) const {
+  state.put("step", step_);
+  state.put("levels", std::vector<std::int64_t>(in_force_.begin(), in_force_.end()));
+}
+
+void Guard::load_state(const StateReader& state) {
+  state.get("step", step_);
+  std::vector<std::int64_t> levels;
+  state.get("levels", levels, may_.size());
+  for (std::size_t i = 0; i < levels.size(); ++i)
+    if (levels[i] < kDense || levels[i] > may_[i])
+      throw Error("state with level " + std::to_string(levels[i]) + " in force, expected at most " +
+                  std::to_string(may_[i]));
+  phase_ = Phase::kSettling;
+  put({levels.begin(), levels.end()});
+}
+
+void Guard::replay() {
+  for (; replayed_ < recorded_.size() && recorded_[replayed_].step <= step_; ++replayed_) {
+    const GuardEvent& event = recorded_[replayed_];
+    if (ranks_.rank() == 0) events_.push_back(event);
+    if (event.levels.empty()) continue;
+    put(event.levels, event.event == "probe" && all_dense(event.levels));
+  }
+}
+
+}  // namespace accordion

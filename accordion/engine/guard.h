@@ -1,0 +1,123 @@
+// Sees to it that compression pays. The controller says how strong a level each layer *may* get; the guard finds out, in the
+// run itself, which of the levels up to that, or dense, is worth its cost on this machine and network, and puts that in force.
+//
+// It watches steps, in turns dense and at the controller's levels (a probe), learns from them what a step costs in its parts,
+// has perf/pays.h search for what pays, and goes on comparing: steps slower than dense ones put everything back to dense, steps
+// that take another time than they should call for a new probe.
+//
+// Called at the end of every step, by the thread that exchanges, and between steps by the training thread, on all ranks alike:
+// its calls are collective.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "accordion/base/median.h"
+#include "accordion/comm/communicator.h"
+#include "accordion/engine/step_costs.h"
+#include "accordion/exchange/exchange.h"
+#include "accordion/log/guard_event.h"
+#include "accordion/perf/pays.h"
+
+namespace accordion {
+
+class Guard {
+ public:
+  Guard(perf::Goal goal, std::vector<CodecOptions> levels, Exchange& exchange, Communicator& ranks);
+  // Makes the changes of another run, at the same steps, and no others.
+  Guard(std::vector<GuardEvent> replay, std::vector<CodecOptions> levels, Exchange& exchange,
+        Communicator& ranks);
+
+  // What each tensor may get from now on.
+  void allow(std::span<const int> may);
+
+  // A step is not what it was: its batch has changed.
+  void start_anew();
+
+  void end_step(const StepTrace& trace);
+  void end_epoch();
+
+  // The levels in force. Loaded, it watches anew from there.
+  void save_state(const StateWriter& state) const;
+  void load_state(const StateReader& state);
+
+  // For the record. Reasons are rank 0's.
+  int may(std::size_t tensor) const { return may_[tensor]; }
+  const std::string& reason(std::size_t tensor) const { return reasons_[tensor]; }
+  std::vector<GuardEvent> take_events() { return std::exchange(events_, {}); }
+  std::uint64_t take_control_bytes() { return std::exchange(control_bytes_, 0); }
+
+  // The last step that was watched whole, and what a step at its levels was foreseen to be, where it was.
+  const std::vector<WatchedStep>& watched() const { return watched_; }
+  const StepCosts& costs() const { return costs_; }
+
+ private:
+  enum class Phase {
+    kSettling,  // Buckets are not what they were in the step before.
+    kProbing,
+    kGuarding,
+  };
+  // Some steps in a row with the same levels; all kDense: plain ones.
+  struct Block {
+    std::vector<int> levels;
+    int steps;
+  };
+
+  bool same_buckets(const StepTrace& trace);
+  bool tells(const StepTrace& trace) const;
+  bool compressible() const;
+  std::vector<int> capped(int level) const;
+  void start_probe(const std::string& why);
+  void start_block();
+  void probe(const StepTrace& trace);
+  void watch(const StepTrace& trace, bool plain);
+  void end_window();
+  void decide(const std::string& why);
+  std::vector<int> choose(double& predicted);
+  void explain(const perf::StepModel& model, std::span<const int> places, double dense_seconds);
+  void put(const std::vector<int>& levels, bool plain = false);
+  void note(std::string event, std::vector<int> levels, double predicted, double measured,
+            std::string reason);
+  void replay();
+  Median dense_median() const { return median_of(dense_); }
+
+  perf::Goal goal_ = perf::Goal::kHarmless;
+  std::vector<CodecOptions> levels_;
+  Exchange& exchange_;
+  Communicator& ranks_;
+  bool replays_ = false;
+  std::vector<GuardEvent> recorded_;
+  std::size_t replayed_ = 0;
+
+  Phase phase_ = Phase::kSettling;
+  std::int64_t step_ = 0;
+  std::vector<int> may_, in_force_;
+  std::vector<std::string> reasons_;
+  std::vector<std::vector<Slice>> buckets_;  // Of the last step.
+  bool elsewhere_ = false;                   // Some of them are reduced by other means.
+  StepCosts costs_;
+
+  std::vector<Block> blocks_;  // Of the probe, the first being under way,
+  int block_step_ = 0;         // so many steps of it,
+  std::vector<WatchedStep> watched_;
+  std::string why_;                                            // and its cause.
+  std::vector<std::pair<std::vector<int>, double>> measured_;  // Levels that were probed, and their steps.
+
+  std::vector<double> window_,
+      dense_;                     // Seconds of steps: in this window; dense ones since the last probe began.
+  std::size_t agreed_dense_ = 0;  // Of these, known to all ranks.
+  int window_steps_ = 0;
+  bool expects_ = false,
+       checked_ = false;  // Whether there is something to hold steps against; whether that was measured.
+  double expected_ = 0;
+  int surprises_ = 0;  // Decisions in a row whose first window was not as foreseen.
+  std::int64_t dense_every_ = 0, next_dense_ = 0, retry_at_ = -1, wait_ = 200;
+
+  std::vector<GuardEvent> events_;
+  std::uint64_t control_bytes_ = 0;
+};
+
+}  // namespace accordion

@@ -1,0 +1,36 @@
+// Whether what compression costs is watched, and what for.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "accordion/adapt/control.h"
+
+namespace accordion {
+
+enum class GuardMode {
+  kNone,      // Layers get the level that the controller says.
+  kHarmless,  // The least traffic whose steps are no longer than plain ones.
+  kFastest,   // The shortest steps.
+};
+
+inline const std::vector<std::string> kGuardModes = {"none", "harmless", "fastest"};
+
+// One of kGuardModes.
+inline GuardMode guard_mode(std::string_view name) {
+  return name == "harmless"  ? GuardMode::kHarmless
+         : name == "fastest" ? GuardMode::kFastest
+                             : GuardMode::kNone;
+}
+
+// Throws UsageError for what cannot be guarded: published behaviour to the letter, and codecs that keep the optimizer's
+// momentum, which cannot change sides in mid-run.
+void check_guard(std::string_view owner, GuardMode mode, const ControlOptions& control);
+
+// What was asked for, or else harmless wherever there is something to guard and it can be. Throws UsageError for levels that
+// contradict each other.
+GuardMode guard_or_harmless(std::optional<GuardMode> asked, const ControlOptions& control);
+
+}  // namespace accordion

@@ -1,0 +1,30 @@
+#include "accordion/log/guard_event.h"
+
+#include "accordion/base/json.h"
+#include "accordion/log/record_json.h"
+
+namespace accordion {
+
+Json to_json(const GuardEvent& event) {
+  Json json = {{"step", event.step}, {"event", event.event}};
+  if (!event.levels.empty()) json["levels"] = event.levels;
+  if (event.predicted_ms) json["predicted_ms"] = *event.predicted_ms;
+  if (event.measured_ms) json["measured_ms"] = *event.measured_ms;
+  json["reason"] = event.reason;
+  return json;
+}
+
+void from_json(const Json& json, GuardEvent& event) {
+  check_object(json, "guard event");
+  read_required(json, "step", event.step);
+  read_required(json, "event", event.event);
+  event.levels.clear();
+  if (json.contains("levels"))
+    for (const Json& level : require_array(json, "levels"))
+      read_value(level, "levels", event.levels.emplace_back());
+  read_optional(json, "predicted_ms", event.predicted_ms);
+  read_optional(json, "measured_ms", event.measured_ms);
+  read_required(json, "reason", event.reason);
+}
+
+}  // namespace accordion

@@ -1,0 +1,91 @@
+"""The guard in whole runs: its record, its replay, what it refuses, and what it decides on links of known speed."""
+
+import json
+import pathlib
+import subprocess
+import unittest
+
+from program import PROGRAM, ProgramTest, environment
+
+NETLAB = str(pathlib.Path(__file__).resolve().parent.parent / "tools" / "netlab")
+NOT_ALLOWED = 77
+
+SHORT = ["--model", "cnn", "--samples", "1600", "--test-samples", "500", "--batch", "8", "--epochs", "2", "--lr", "0.02", "--quiet"]
+LEVELS = ["--controller", "accordion", "--mild", "powersgd:approx-rank=4", "--strong", "powersgd:approx-rank=1", "--interval", "1"]
+EVENTS = {"probe", "decide", "go on", "check", "fall back"}
+
+
+class GuardTest(ProgramTest):
+    def events(self, folder):
+        return [event for epoch in self.read_run(folder)[1] for event in epoch.get("guard", [])]
+
+    def test_a_run_is_guarded_and_can_be_repeated(self):
+        self.run_program("train", *SHORT, *LEVELS, "--workers", 2, "--guard", "harmless", "--out", "first")
+        config, epochs, _ = self.read_run(self.folder / "first")
+        self.assertEqual(config["options"]["guard"], "harmless")
+        events = self.events(self.folder / "first")
+        self.assertLessEqual({event["event"] for event in events}, EVENTS)
+        self.assertEqual(events[0]["step"], 0)
+        self.assertEqual([event["step"] for event in events], sorted(event["step"] for event in events))
+        probed = [event for event in events if event["event"] == "probe"]
+        self.assertTrue(any(set(event["levels"]) == {-1} for event in probed), "dense steps")
+        self.assertTrue(any(max(event["levels"]) >= 0 for event in probed), "compressed ones")
+        decided = [event for event in events if event["event"] == "decide" and "predicted_ms" in event]
+        self.assertTrue(decided)
+        for event in decided:
+            self.assertGreater(event["measured_ms"], 0)
+        for epoch in epochs:
+            for layer in epoch["layers"]:
+                self.assertLessEqual(layer["level"], layer["may"])
+                self.assertTrue(layer["reason"])
+
+        self.run_program("train", *SHORT, "--workers", 2, "--replay", "first", "--out", "again")
+        _, repeated, _ = self.read_run(self.folder / "again")
+        same = ("train_loss", "test_loss", "test_accuracy", "payload_bytes", "wire_bytes", "steps", "guard")
+        self.assertEqual([{key: e.get(key) for key in same} for e in repeated], [{key: e.get(key) for key in same} for e in epochs])
+        model = "checkpoints/model.pt"
+        self.assertEqual((self.folder / "first" / model).read_bytes(), (self.folder / "again" / model).read_bytes())
+
+    def test_what_cannot_be_guarded_is_refused(self):
+        for options, words in [
+                (["--guard", "harmles"], "unknown guard \"harmles\""),
+                (["--guard", "harmless", "--parity", "paper", "--codec", "topk:keep=0.1"],
+                 "guard=harmless with parity=paper, which repeats the published code to the letter, expected guard=none"),
+                (["--guard", "fastest", "--codec", "dgc"], "guard=fastest with a codec that keeps the optimizer's momentum")]:
+            with self.subTest(options=options):
+                self.assertIn(words, self.run_program("train", *SHORT, *options, status=2)[1])
+
+    def test_without_a_guard_the_record_has_none(self):
+        self.run_program("train", *SHORT, *LEVELS, "--workers", 2, "--out", "plain")
+        _, epochs, _ = self.read_run(self.folder / "plain")
+        self.assertNotIn("guard", epochs[0])
+        self.assertNotIn("may", epochs[0]["layers"][0])
+
+
+class OnLinksTest(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        check = subprocess.run([NETLAB, "check"], capture_output=True, text=True)
+        if check.returncode == NOT_ALLOWED:
+            raise unittest.SkipTest("no network namespaces here: " + check.stderr.strip())
+
+    def last_levels(self, rate, *options):
+        run = subprocess.run([NETLAB, "run", "--hosts", "4", "--rate", rate, "--", PROGRAM, "train", *SHORT, *options, "--out", "run"],
+                             cwd=self.folder, env=environment(), capture_output=True, text=True, timeout=300)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        epochs = [json.loads(line) for line in (self.folder / "run" / "epochs.jsonl").read_text().splitlines()]
+        decided = [event for epoch in epochs for event in epoch.get("guard", []) if event["event"] in ("decide", "fall back")]
+        names = [layer["name"] for layer in epochs[-1]["layers"]]
+        return dict(zip(names, decided[-1]["levels"]))
+
+    def test_a_slow_network_is_worth_compressing(self):
+        levels = self.last_levels("100mbit", "--guard", "harmless", "--codec", "powersgd:approx-rank=2")
+        self.assertEqual(levels["hidden.weight"], 0, "411 kB, 33 ms of the link each way")
+
+    def test_a_codec_that_takes_longer_than_the_network_is_not_used(self):
+        levels = self.last_levels("none", "--guard", "fastest", "--codec", "atomo:budget=8")
+        self.assertEqual(set(levels.values()), {-1}, "SVDs take longer than sending it all")
+
+
+if __name__ == "__main__":
+    unittest.main()
