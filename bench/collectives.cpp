@@ -87,6 +87,43 @@ class Gather final : public Collective {
   std::vector<std::byte> mine_, all_;
 };
 
+// Every rank hands every rank, itself included, a piece of its own.
+class Scatter final : public Collective {
+ public:
+  Scatter(Communicator& communicator, std::size_t bytes)
+      : communicator_(communicator),
+        ranks_(static_cast<std::size_t>(communicator.size())),
+        piece_(std::max<std::size_t>(1, bytes / ranks_)),
+        mine_(piece_ * ranks_),
+        all_(piece_ * ranks_) {
+    for (std::size_t r = 0; r < ranks_; ++r) {
+      send_.push_back(std::span<const std::byte>(mine_).subspan(r * piece_, piece_));
+      receive_.push_back(std::span(all_).subspan(r * piece_, piece_));
+    }
+  }
+  void prepare() override {
+    for (std::size_t i = 0; i < mine_.size(); ++i)
+      mine_[i] = at_place(communicator_.rank(), i / piece_, i % piece_);
+  }
+  void run() override { communicator_.all_to_all(send_, receive_); }
+  bool right() const override {
+    const auto me = static_cast<std::size_t>(communicator_.rank());
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      if (all_[i] != at_place(static_cast<int>(i / piece_), me, i % piece_)) return false;
+    return true;
+  }
+
+ private:
+  static std::byte at_place(int from, std::size_t to, std::size_t i) {
+    return static_cast<std::byte>(static_cast<int>(value(from, i + 5 * to)));
+  }
+  Communicator& communicator_;
+  std::size_t ranks_, piece_;
+  std::vector<std::byte> mine_, all_;
+  std::vector<std::span<const std::byte>> send_;
+  std::vector<std::span<std::byte>> receive_;
+};
+
 class Broadcast final : public Collective {
  public:
   Broadcast(Communicator& communicator, std::size_t bytes) : communicator_(communicator), bytes_(bytes) {}
@@ -110,23 +147,35 @@ std::unique_ptr<Collective> make(Communicator& communicator, const std::string& 
                                  std::size_t bytes) {
   if (operation == "sum") return std::make_unique<Sum>(communicator, bytes);
   if (operation == "gather") return std::make_unique<Gather>(communicator, bytes);
+  if (operation == "scatter") return std::make_unique<Scatter>(communicator, bytes);
   return std::make_unique<Broadcast>(communicator, bytes);
 }
 
 double link_share(const std::string& operation, int ranks) {
   const double others = static_cast<double>(ranks - 1) / ranks;
-  return operation == "sum" ? 2 * others : operation == "gather" ? others : 1;
+  return operation == "sum" ? 2 * others : operation == "gather" || operation == "scatter" ? others : 1;
 }
 
-// Of the slowest rank, from a moment at which all are there.
-double seconds_of(Communicator& control, Collective& collective) {
+// Of this rank, from a moment at which all are there.
+double own_seconds(Communicator& control, Collective& collective) {
   std::int8_t here = 0;
   control.sum(std::span(&here, 1));
   const auto begin = std::chrono::steady_clock::now();
   collective.run();
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Of the slowest rank.
+double seconds_of(Communicator& control, Collective& collective) {
+  double seconds = own_seconds(control, collective);
   control.max(std::span(&seconds, 1));
   return seconds;
+}
+
+double least_of(Communicator& control, Collective& collective) {
+  double negative = -own_seconds(control, collective);
+  control.max(std::span(&negative, 1));
+  return -negative;
 }
 
 void verify(Communicator& control, Collective& collective, const std::string& what) {
@@ -143,7 +192,8 @@ std::vector<std::string> operations_of(const CollectivesOptions& options) {
   std::vector<std::string> operations;
   std::istringstream stream(options.operations);
   for (std::string operation; std::getline(stream, operation, ',');) {
-    check_name("bench collectives", "operations", operation, one_of({"sum", "gather", "broadcast"}));
+    check_name("bench collectives", "operations", operation,
+               one_of({"sum", "gather", "scatter", "broadcast"}));
     operations.push_back(operation);
   }
   return operations;
@@ -195,6 +245,18 @@ CollectiveTiming time_collective(Group& group, const std::string& operation, std
           median_of(gloo_ms).value,
           median_of(ratios),
           sent};
+}
+
+std::vector<double> least_seconds(Group& group, const std::string& operation, std::size_t bytes,
+                                  double seconds) {
+  Communicator& control = group.control();
+  const auto collective = make(group.gradients(), operation, bytes);
+  verify(control, *collective, "the " + operation + " of " + std::to_string(bytes) + " bytes");
+  const double first = least_of(control, *collective);  // The same on all ranks.
+  std::vector<double> times;
+  for (int left = static_cast<int>(std::clamp(seconds / first, 3.0, 200.0)); left > 0; --left)
+    times.push_back(least_of(control, *collective));
+  return times;
 }
 
 }  // namespace accordion::bench

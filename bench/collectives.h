@@ -20,7 +20,7 @@ struct CollectivesOptions {
   bool gloo = true;
 
   void fields(auto&& field) {
-    field("operations", operations, "Of sum, gather and broadcast, separated by commas.");
+    field("operations", operations, "Of sum, gather, scatter and broadcast, separated by commas.");
     field("from", from, "Smallest size, in bytes.", at_least(4).up_to(1 << 30));
     field("to", to, "Largest size, in bytes.", at_least(4).up_to(1 << 30));
     field("factor", factor, "From one size to the next.", at_least(2).up_to(1024));
@@ -31,9 +31,9 @@ struct CollectivesOptions {
   }
 };
 
-// Sizes and bandwidths are those of nccl-tests: the size of a gather is what a rank holds afterwards, algorithm
+// Sizes and bandwidths are those of nccl-tests: the size of a gather or a scatter is what a rank holds afterwards, algorithm
 // bandwidth is size over time, and bus bandwidth is that times what a link must carry at least: 2(N-1)/N of a
-// sum, (N-1)/N of a gather, all of a broadcast.
+// sum, (N-1)/N of a gather or a scatter, all of a broadcast.
 struct CollectiveTiming {
   std::string operation;
   std::size_t bytes;
@@ -52,5 +52,10 @@ std::vector<std::size_t> sizes_of(const CollectivesOptions& options);
 // that of the slowest rank. Over Gloo (c10d_group), the all-reduce takes turns with ours.
 CollectiveTiming time_collective(Group& group, const std::string& operation, std::size_t bytes,
                                  const CollectivesOptions& options);
+
+// The same for as many repetitions as the seconds allow, at least three: of each, the time of the rank that took least. What
+// the others took includes waiting.
+std::vector<double> least_seconds(Group& group, const std::string& operation, std::size_t bytes,
+                                  double seconds);
 
 }  // namespace accordion::bench

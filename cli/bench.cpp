@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
-#include <sstream>
 
 #include "accordion/base/json.h"
 #include "accordion/launch/place.h"
@@ -20,6 +19,7 @@
 #include "bench/ddp_worker.h"
 #include "bench/models.h"
 #include "cli/fields.h"
+#include "cli/split.h"
 #include "cli/verbs.h"
 
 namespace accordion::cli {
@@ -100,14 +100,6 @@ struct ModelsBenchOptions : bench::ModelBenchOptions {
 };
 
 // Without empty ones.
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);)
-    if (!part.empty()) parts.push_back(part);
-  return parts;
-}
-
 // Scripts of bench/ and tools/ lie beside the build folder, or where `cmake --install` puts them.
 std::string find_script(const std::string& name, const std::string& folder = "bench") {
   const fs::path program = fs::read_symlink("/proc/self/exe");

@@ -1,17 +1,13 @@
 // accordion bench collectives: starts --workers ranks on this machine, or is itself one rank of a group that netlab,
 // torchrun, mpirun or srun started.
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 
 #include "accordion/base/json.h"
 #include "accordion/comm/c10d_group.h"
-#include "accordion/launch/free_port.h"
-#include "accordion/launch/place.h"
-#include "accordion/launch/settings.h"
-#include "accordion/launch/supervise.h"
 #include "bench/collectives.h"
 #include "cli/fields.h"
+#include "cli/local_ranks.h"
 #include "cli/verbs.h"
 
 namespace accordion::cli {
@@ -84,37 +80,17 @@ int run_rank(const Arguments& arguments, const Place& place) {
   return 0;
 }
 
-int launch_ranks(const Arguments& arguments, char** argv) {
-  const int threads = threads_per_rank(available_cores(), arguments.workers), port = free_port();
-  std::vector<WorkerSpec> workers;
-  for (int rank = 0; rank < arguments.workers; ++rank) {
-    WorkerSpec worker{{std::filesystem::read_symlink("/proc/self/exe")}, worker_environment(threads)};
-    for (char** argument = argv + 1; *argument; ++argument) worker.argv.push_back(*argument);
-    worker.environment.merge(place_environment({.rank = rank,
-                                                .world = arguments.workers,
-                                                .local_rank = rank,
-                                                .local_world = arguments.workers,
-                                                .port = port}));
-    workers.push_back(std::move(worker));
-  }
-  const Ending ending = supervise(workers);
-  if (!ending.message.empty()) std::cerr << "accordion: " << ending.message << "\n";
-  return ending.interrupted ? 128 + ending.interrupted : ending.status;
-}
-
 }  // namespace
 
 std::pair<CLI::App*, Run> add_bench_collectives(CLI::App& bench, char** argv) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* verb =
-      bench.add_subcommand("collectives", "Sums, gathers and broadcasts beside Gloo's all-reduce.");
+      bench.add_subcommand("collectives", "Sums, gathers, scatters and broadcasts beside Gloo's all-reduce.");
   add_fields(*verb, "bench collectives", *arguments);
   return {verb, [arguments, argv] {
             bench::operations_of(*arguments);
-            const auto place = place_from_environment(::getenv);
-            if (!place) return launch_ranks(*arguments, argv);
-            ensure_settings(threads_of_rank(*place, ::getenv), argv);
-            return run_rank(*arguments, *place);
+            return run_in_group(arguments->workers, argv,
+                                [&](const Place& place, int) { return run_rank(*arguments, place); });
           }};
 }
 

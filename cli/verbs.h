@@ -15,6 +15,7 @@ Run add_train(CLI::App& verb, int argc, char** argv);
 Run add_compare(CLI::App& verb);
 Run add_decide(CLI::App& verb);
 Run add_traffic(CLI::App& verb);
+Run add_calibrate(CLI::App& verb, char** argv);
 Run add_data(CLI::App& verb);
 Run add_models(CLI::App& verb);
 Run add_bench(CLI::App& verb, char** argv);

@@ -70,6 +70,12 @@ std::vector<TensorInfo> exchanged_tensors(torch::nn::Module& module) {
   return tensors;
 }
 
+BucketCut cut_buckets(const std::vector<torch::Tensor>& tensors, const DdpOptions& options) {
+  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
+      tensors, {options.first_bucket_bytes, options.bucket_bytes}, std::vector<bool>(tensors.size(), false));
+  return {std::move(buckets), std::move(limits)};
+}
+
 DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions options,
                            std::unique_ptr<Controller> controller)
     : module_(module),
@@ -93,8 +99,7 @@ DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions o
         parameters_[i].register_hook([this, i](const torch::Tensor&) { got_gradient_[i] = true; }));
 
   const std::vector<bool> sparse(parameters_.size(), false);
-  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
-      parameters_, {options_.first_bucket_bytes, options_.bucket_bytes}, sparse);
+  auto [buckets, limits] = cut_buckets(parameters_, options_);
   // Backward reaches the last layers first.
   std::reverse(buckets.begin(), buckets.end());
   std::reverse(limits.begin(), limits.end());

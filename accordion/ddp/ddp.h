@@ -71,6 +71,14 @@ struct DdpOptions {
 std::vector<std::pair<std::string, torch::Tensor>> exchanged_parameters(torch::nn::Module& module);
 std::vector<TensorInfo> exchanged_tensors(torch::nn::Module& module);
 
+// Which tensors share a bucket, by their places in the list, and the size that closed it. Backward's order gives the buckets that
+// are sent from the second step on.
+struct BucketCut {
+  std::vector<std::vector<std::size_t>> buckets;
+  std::vector<std::size_t> limits;
+};
+BucketCut cut_buckets(const std::vector<torch::Tensor>& tensors, const DdpOptions& options);
+
 // Everything that does not depend on the signature of forward.
 class DataParallel {
  public:

@@ -20,14 +20,14 @@ std::string utc_now() {
   return text;
 }
 
+}  // namespace
+
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
     if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
   return "unknown";
 }
-
-}  // namespace
 
 Json run_config(const Json& options, int workers, int threads, const std::string& torch_version) {
   return {{"version", kVersion},  {"torch", torch_version},

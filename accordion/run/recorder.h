@@ -11,6 +11,9 @@
 
 namespace accordion {
 
+// As the system names it.
+std::string cpu_model();
+
 // What config.json holds: what ran, with which options, where and since when.
 Json run_config(const Json& options, int workers, int threads, const std::string& torch_version);
 

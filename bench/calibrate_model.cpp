@@ -1,0 +1,242 @@
+#include "bench/calibrate_model.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include "accordion/data/dataset.h"
+#include "accordion/ddp/ddp.h"
+#include "accordion/models/made_up.h"
+#include "accordion/models/network.h"
+#include "accordion/models/zoo.h"
+#include "bench/digits.h"
+#include "bench/median.h"
+
+namespace accordion::bench {
+namespace {
+
+using CalibrationClock = std::chrono::steady_clock;
+
+constexpr int kWarmUp = 2, kFewest = 5, kMost = 60, kPositions = 30;
+constexpr double kKeptBytes = 64 << 20;  // Of gradients.
+// What stands for the exchange's work where backward is to feel it.
+const char* const kBurden = "topk:keep=0.01";
+
+// Encodes and decodes as the exchange's threads would, while it lives.
+class Burden {
+ public:
+  explicit Burden(CodecTrial& trial) : trial_(trial), thread_([this] { carry(); }) {}
+  ~Burden() {
+    stop_ = true;
+    thread_.join();
+  }
+  Burden(const Burden&) = delete;
+  Burden& operator=(const Burden&) = delete;
+
+  int passes() const { return passes_; }
+
+  static double pass(CodecTrial& trial) {
+    double seconds = 0;
+    for (int i = 0; i < trial.rounds(); ++i) seconds += trial.encode(i) + trial.decode(i);
+    trial.again();
+    return seconds;
+  }
+
+ private:
+  void carry() {
+    while (!stop_) {
+      pass(trial_);
+      ++passes_;
+    }
+  }
+
+  CodecTrial& trial_;
+  std::atomic<int> passes_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+// Seconds since the beginning of a step, of the slowest rank.
+struct StepTimes {
+  double forward = 0, backward = 0, end = 0;
+  std::vector<double> ready;  // By tensor.
+  double passes = 0;          // Of a burden, beside backward; a rank's mean.
+};
+
+class Trainee {
+ public:
+  Trainee(Communicator& control, const ModelCase& chosen)
+      : control_(control),
+        input_(dataset_facts(chosen.data).input),
+        model_(make_model(chosen.model, input_)),
+        optimizer_(model_->parameters(), torch::optim::SGDOptions(1e-3).momentum(0.9)) {
+    for (const auto& [name, parameter] : exchanged_parameters(*model_)) {
+      const std::size_t i = parameters_.size();
+      parameters_.push_back(parameter);
+      parameters_.back().register_hook([this, i](const torch::Tensor&) { ready_[i] = now(); });
+    }
+    ready_.resize(parameters_.size());
+    const double draws = kKeptBytes / (sizeof(float) * static_cast<double>(parameter_count(tensors())));
+    // Ranks draw samples of their own.
+    torch::manual_seed(100 + static_cast<std::uint64_t>(control_.rank()));
+    for (int i = 0; i < static_cast<int>(std::clamp(draws, 2.0, 4.0)); ++i)
+      batches_.push_back(made_up(input_, chosen.batch, kPositions));
+  }
+
+  std::vector<TensorInfo> tensors() const { return exchanged_tensors(*model_); }
+  std::size_t batches() const { return batches_.size(); }
+
+  StepTimes step(std::size_t number, CodecTrial* burden) {
+    const MadeUpBatch& batch = batches_[number % batches_.size()];
+    std::int8_t here = 0;
+    control_.sum(std::span(&here, 1));
+    begin_ = CalibrationClock::now();
+    optimizer_.zero_grad();
+    const torch::Tensor loss =
+        torch::nn::functional::cross_entropy(model_->forward(batch.input), batch.targets);
+    StepTimes times{.forward = now(), .ready = {}};
+    {
+      std::optional<Burden> beside;
+      if (burden) beside.emplace(*burden);
+      loss.backward();
+      times.backward = now();
+      if (beside) times.passes = beside->passes();
+    }
+    const double before = now();
+    optimizer_.step();
+    times.end = times.backward + now() - before;
+    times.ready = ready_;
+    return slowest(std::move(times));
+  }
+
+  std::vector<std::vector<float>> gradient() const {
+    std::vector<std::vector<float>> values;
+    for (const torch::Tensor& parameter : parameters_) {
+      const torch::Tensor dense = parameter.grad().contiguous();
+      values.emplace_back(dense.data_ptr<float>(), dense.data_ptr<float>() + dense.numel());
+    }
+    return values;
+  }
+
+  // As the reducer cuts them once it has seen in which order gradients come.
+  std::vector<perf::BucketProfile> buckets(const std::vector<double>& ready, double forward,
+                                           double backward) const {
+    std::vector<std::int32_t> order(parameters_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+      return ready[static_cast<std::size_t>(a)] < ready[static_cast<std::size_t>(b)];
+    });
+    std::vector<torch::Tensor> ordered;
+    for (const std::int32_t i : order) ordered.push_back(parameters_[static_cast<std::size_t>(i)]);
+    std::vector<perf::BucketProfile> buckets;
+    double before = 0;
+    for (const std::vector<std::size_t>& indices : cut_buckets(ordered, DdpOptions{}).buckets) {
+      perf::BucketProfile& bucket = buckets.emplace_back();
+      for (const std::size_t index : indices) {
+        bucket.elements += ordered[index].numel();
+        before = std::max(before, ready[static_cast<std::size_t>(order[index])] - forward);
+      }
+      bucket.ready_ms = std::min(digits(1e3 * before), digits(1e3 * (backward - forward)));
+    }
+    return buckets;
+  }
+
+ private:
+  double now() const { return std::chrono::duration<double>(CalibrationClock::now() - begin_).count(); }
+
+  StepTimes slowest(StepTimes times) {
+    std::vector<double> all = times.ready;
+    all.insert(all.end(), {times.forward, times.backward, times.end});
+    control_.max(std::span(all));
+    control_.sum(std::span(&times.passes, 1));
+    times.end = all.back(), all.pop_back();
+    times.backward = all.back(), all.pop_back();
+    times.forward = all.back(), all.pop_back();
+    times.ready = std::move(all);
+    times.passes /= control_.size();
+    return times;
+  }
+
+  Communicator& control_;
+  InputShape input_;
+  std::shared_ptr<Network> model_;
+  torch::optim::SGD optimizer_;
+  std::vector<torch::Tensor> parameters_;
+  std::vector<MadeUpBatch> batches_;
+  std::vector<double> ready_;
+  CalibrationClock::time_point begin_;
+};
+
+template <class Get>
+double middle(const std::vector<StepTimes>& steps, Get&& get) {
+  std::vector<double> values;
+  for (const StepTimes& step : steps) values.push_back(get(step));
+  return median_of(values).value;
+}
+
+// How much later backward ends for each second of encoding and decoding. These seconds are as codecs are timed, on all
+// ranks at once; so where ranks outnumber cores, both sides know.
+double stretch_of(const std::vector<StepTimes>& alone, const std::vector<StepTimes>& burdened,
+                  double pass_seconds) {
+  const auto seconds = [](const StepTimes& step) { return step.backward - step.forward; };
+  const double taken = pass_seconds * middle(burdened, [](const StepTimes& step) { return step.passes; });
+  const double later = middle(burdened, seconds) - middle(alone, seconds);
+  return taken > 0 ? std::clamp(later / taken, 0.0, 100.0) : 0;
+}
+
+}  // namespace
+
+MeasuredModel measure_model(Communicator& control, const ModelCase& chosen,
+                            const ModelCalibration& calibration) {
+  check_window(chosen.model, kPositions);
+  torch::set_num_threads(calibration.threads);
+  torch::manual_seed(1);
+  Trainee trainee(control, chosen);
+  MeasuredModel measured{.profile = {}, .tensors = trainee.tensors(), .gradients = {}};
+  double warm = 0;
+  for (std::size_t i = 0; i < std::max<std::size_t>(kWarmUp, trainee.batches()); ++i) {
+    warm = trainee.step(i, nullptr).end;
+    if (i < trainee.batches()) measured.gradients.push_back(trainee.gradient());
+  }
+  CodecTrial burden(parse_codec(kBurden), measured.tensors, measured.gradients, control.size(), 1);
+  std::vector<double> passes;
+  for (int i = 0; i < 11 && burden.rounds() > 0; ++i) {
+    std::int8_t here = 0;
+    control.sum(std::span(&here, 1));
+    double seconds = Burden::pass(burden);
+    control.max(std::span(&seconds, 1));
+    passes.push_back(seconds);
+  }
+
+  // In turn, so that a machine that slows down slows both.
+  std::vector<StepTimes> alone, burdened;
+  const int pairs =
+      static_cast<int>(std::clamp(calibration.seconds / (3 * warm), double{kFewest}, double{kMost}));
+  for (int i = 0; i < pairs; ++i) {
+    alone.push_back(trainee.step(static_cast<std::size_t>(i), nullptr));
+    if (burden.rounds() > 0) burdened.push_back(trainee.step(static_cast<std::size_t>(i), &burden));
+  }
+
+  const double forward = middle(alone, [](const StepTimes& step) { return step.forward; });
+  const double backward = middle(alone, [](const StepTimes& step) { return step.backward; });
+  const double end = middle(alone, [](const StepTimes& step) { return step.end; });
+  std::vector<double> ready;
+  for (std::size_t i = 0; i < measured.tensors.size(); ++i)
+    ready.push_back(middle(alone, [&](const StepTimes& step) { return step.ready[i]; }));
+  perf::ModelProfile& profile = measured.profile;
+  profile.model = chosen.model;
+  profile.batch = chosen.batch;
+  profile.parameters = static_cast<std::int64_t>(parameter_count(measured.tensors));
+  profile.backward_ms = digits(1e3 * (backward - forward));
+  profile.rest_ms = digits(1e3 * (forward + end - backward));
+  profile.stretch = burdened.empty() ? 0 : digits(stretch_of(alone, burdened, median_of(passes).value), 3);
+  profile.buckets = trainee.buckets(ready, forward, backward);
+  return measured;
+}
+
+}  // namespace accordion::bench

@@ -1,0 +1,26 @@
+// A model's step without its exchange: when backward ends and when its buckets are ready, and its gradients.
+#pragma once
+
+#include "accordion/comm/group.h"
+#include "accordion/perf/profile.h"
+#include "bench/calibrate_codec.h"
+#include "bench/models.h"
+
+namespace accordion::bench {
+
+struct ModelCalibration {
+  double seconds = 20;
+  int threads = 1;
+};
+
+struct MeasuredModel {
+  perf::ModelProfile profile;  // Without codecs.
+  std::vector<TensorInfo> tensors;
+  RealGradients gradients;
+};
+
+// Called by all ranks: they compute at the same time, as in training, but send nothing. Times are the slowest rank's, medians.
+MeasuredModel measure_model(Communicator& control, const ModelCase& model,
+                            const ModelCalibration& calibration);
+
+}  // namespace accordion::bench

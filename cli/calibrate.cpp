@@ -1,0 +1,140 @@
+// accordion calibrate: measures network, model and codecs on the group it is started in, and writes a profile.
+#include <cstdio>
+#include <filesystem>
+
+#include "accordion/base/error.h"
+#include "accordion/comm/c10d_group.h"
+#include "accordion/compress/codecs.h"
+#include "accordion/launch/settings.h"
+#include "accordion/log/write_file.h"
+#include "accordion/run/recorder.h"
+#include "bench/calibrate_model.h"
+#include "bench/calibrate_network.h"
+#include "cli/fields.h"
+#include "cli/local_ranks.h"
+#include "cli/split.h"
+#include "cli/verbs.h"
+
+namespace accordion::cli {
+namespace {
+
+struct CalibrateOptions {
+  std::string model = "resnet20";
+  int batch = 0, workers = 4;
+  std::string codecs =
+      "fp16;bf16;sign-scaled;topk:keep=0.01;mstopk:keep=0.01;randomk:keep=0.01;qsgd:bits=4;terngrad;"
+      "powersgd:approx-rank=1;powersgd:approx-rank=2;powersgd:approx-rank=4;dgc";
+  std::string out = "profile.json";
+  double seconds = 60, bandwidth = 0;
+
+  void fields(auto&& field) {
+    field("model", model, "A setting (accordion models).");
+    field("batch", batch, "Samples per worker; 0: as many as are usual for the model.",
+          at_least(0).up_to(65536));
+    field("workers", workers, "Ranks to start on this machine.", at_least(2).up_to(64));
+    field("codecs", codecs, "Settings, separated by semicolons.");
+    field("out", out, "The profile's file.");
+    field("seconds", seconds, "For all of it, roughly; slow links and large models take what they need.",
+          at_least(1).up_to(3600));
+    field("bandwidth", bandwidth, "Gbit/s at which the links are said to run; 0: what sums reach.",
+          at_least(0).up_to(1e6));
+  }
+};
+
+void print_calibrated_network(const perf::NetworkProfile& network) {
+  std::printf("%d ranks, %d a host; links run at %.4g Gbit/s.\n%-10s %12s %12s %10s\n", network.ranks,
+              network.ranks_per_host, network.bandwidth_gbps, "", "latency us", "Gbit/s", "R squared");
+  const char* const names[] = {"sums", "gathers", "scatters"};
+  for (std::size_t i = 0; i < perf::kCollectives; ++i) {
+    const perf::CollectiveProfile& each = network.collectives[i];
+    std::printf("%-10s %12.4g %12.4g %10.4f", names[i], each.piece.latency_us, each.piece.bandwidth_gbps,
+                each.r_squared);
+    if (each.small)
+      std::printf("   below %.4g bytes: %.4g us, %.4g Gbit/s", each.small_below_bytes, each.small->latency_us,
+                  each.small->bandwidth_gbps);
+    std::printf("\n");
+  }
+}
+
+void print_calibrated_model(const perf::ModelProfile& model, int ranks) {
+  std::printf(
+      "\n%s, batch %d: backward %.4g ms, the rest of a step %.4g ms; a second of encoding delays backward by "
+      "%.3g s.\n"
+      "Buckets (ready at ms, elements):",
+      model.model.c_str(), model.batch, model.backward_ms, model.rest_ms, model.stretch);
+  for (const perf::BucketProfile& bucket : model.buckets)
+    std::printf(" %.4g, %lld;", bucket.ready_ms, static_cast<long long>(bucket.elements));
+  std::printf("\n%-24s %10s %10s %12s %14s %16s\n", "codec", "encode ms", "decode ms", "+ a message",
+              "bytes sent", "memory, B/param");
+  for (const perf::CodecProfile& codec : model.codecs) {
+    double sent = 0;
+    for (const perf::RoundProfile& round : codec.rounds)
+      sent += perf::wire_bytes(round.collective, round.bytes, ranks);
+    std::printf("%-24s %10.4g %10.4g %12.4g %14.0f %16.4g\n", codec.codec.c_str(), codec.encode_ms,
+                codec.decode_ms, codec.decode_ms_per_message, sent, codec.extra_memory_bytes_per_parameter);
+  }
+}
+
+int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& model, const Place& place,
+                   int threads) {
+  Group group = c10d_group(rendezvous_at(place));
+  if (group.size() < 2)
+    throw UsageError("calibrate: 1 rank, expected at least 2: there is no network to measure");
+  const bench::Progress progress = [&](const std::string& what) {
+    if (group.rank() == 0) std::fprintf(stderr, "calibrate: %s\n", what.c_str());
+  };
+  // Ranks of a single machine are as far from each other as they get there: each counts as a host of its own.
+  const int per_host = place.local_world < place.world ? place.local_world : 1;
+  const std::vector<std::string> codecs = split(options.codecs, ';');
+  perf::Profile profile;
+  profile.machine = cpu_model() + ", " + std::to_string(available_cores()) + " cores, " +
+                    std::to_string(threads) + " threads a rank";
+  profile.network = bench::measure_network(
+      group,
+      {.seconds = options.seconds / 3, .ranks_per_host = per_host, .bandwidth_gbps = options.bandwidth},
+      progress);
+  progress("backward of " + model.model + " with a batch of " + std::to_string(model.batch));
+  bench::MeasuredModel measured =
+      bench::measure_model(group.control(), model, {.seconds = options.seconds / 3, .threads = threads});
+  for (const std::string& codec : codecs) {
+    progress(codec);
+    measured.profile.codecs.push_back(
+        bench::measure_codec(group.control(), codec, measured.tensors, measured.gradients,
+                             {.seconds = options.seconds / 3 / static_cast<double>(codecs.size()),
+                              .threads = threads,
+                              .buckets = measured.profile.buckets.size()}));
+  }
+  profile.models.push_back(std::move(measured.profile));
+  profile.sources = {{"network", "measured by accordion calibrate"},
+                     {"network.bandwidth_gbps", options.bandwidth > 0 ? "as given" : "what sums reach"},
+                     {"models", "measured by accordion calibrate, on made-up samples"}};
+  if (group.rank() != 0) return 0;
+  const std::string text = perf::profile_text(profile);
+  perf::parse_profile(text, options.out);  // A number that no reader would take is better met here.
+  write_whole(options.out, text);
+  print_calibrated_network(profile.network);
+  print_calibrated_model(profile.models[0], group.size());
+  std::printf("\n%s\n", options.out.c_str());
+  return 0;
+}
+
+}  // namespace
+
+Run add_calibrate(CLI::App& verb, char** argv) {
+  auto options = std::make_shared<CalibrateOptions>();
+  add_fields(verb, "calibrate", *options);
+  return [options, argv] {
+    // What cannot be is refused before anything is started.
+    const bench::ModelCase model = bench::model_cases({options->model}, "", options->batch).at(0);
+    for (const std::string& codec : split(options->codecs, ';'))
+      check_ranks(std::vector{parse_codec(codec)}, options->workers);
+    const std::filesystem::path folder = std::filesystem::absolute(options->out).parent_path();
+    if (!std::filesystem::is_directory(folder))
+      throw UsageError("calibrate: out=" + options->out + ", expected a file in a folder that is there");
+    return run_in_group(options->workers, argv, [&](const Place& place, int threads) {
+      return calibrate_rank(*options, model, place, threads);
+    });
+  };
+}
+
+}  // namespace accordion::cli
