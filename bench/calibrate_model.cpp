@@ -22,7 +22,7 @@ namespace {
 
 using CalibrationClock = std::chrono::steady_clock;
 
-constexpr int kWarmUp = 2, kFewest = 5, kMost = 60, kPositions = 30;
+constexpr int kWarmUp = 2, kFewest = 5, kMost = 60;
 constexpr double kKeptBytes = 64 << 20;  // Of gradients.
 // What stands for the exchange's work where backward is to feel it.
 const char* const kBurden = "topk:keep=0.01";

@@ -8,6 +8,8 @@
 
 namespace accordion::bench {
 
+inline constexpr int kPositions = 30;  // Of a window of text.
+
 struct ModelCalibration {
   double seconds = 20;
   int threads = 1;

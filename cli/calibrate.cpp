@@ -7,7 +7,9 @@
 #include "accordion/compress/codecs.h"
 #include "accordion/launch/settings.h"
 #include "accordion/log/write_file.h"
+#include "accordion/perf/step.h"
 #include "accordion/run/recorder.h"
+#include "bench/calibrate_check.h"
 #include "bench/calibrate_model.h"
 #include "bench/calibrate_network.h"
 #include "cli/fields.h"
@@ -26,6 +28,7 @@ struct CalibrateOptions {
       "powersgd:approx-rank=1;powersgd:approx-rank=2;powersgd:approx-rank=4;dgc";
   std::string out = "profile.json";
   double seconds = 60, bandwidth = 0;
+  bool check = false;
 
   void fields(auto&& field) {
     field("model", model, "A setting (accordion models).");
@@ -38,6 +41,9 @@ struct CalibrateOptions {
           at_least(1).up_to(3600));
     field("bandwidth", bandwidth, "Gbit/s at which the links are said to run; 0: what sums reach.",
           at_least(0).up_to(1e6));
+    field(
+        "check", check,
+        "Take real steps too, with no codec and with each, and print them beside what the profile predicts.");
   }
 };
 
@@ -75,6 +81,24 @@ void print_calibrated_model(const perf::ModelProfile& model, int ranks) {
   }
 }
 
+double predicted_ms(const perf::Profile& profile, const std::string& codec) {
+  const perf::StepModel step = perf::step_model(profile, profile.models[0], codec, profile.network.ranks,
+                                                profile.network.bandwidth_gbps);
+  const std::vector<int> levels(step.layers.size(), codec == "none" ? perf::kDense : 0);
+  return 1e3 * perf::step_seconds(step, levels);
+}
+
+void print_check(const perf::Profile& profile, const std::vector<std::string>& codecs,
+                 const std::vector<bench::Median>& measured) {
+  std::printf("\n%-24s %13s %13s %18s %9s\n", "a step", "predicted ms", "measured ms", "95 % interval",
+              "ratio");
+  for (std::size_t i = 0; i < codecs.size(); ++i) {
+    const double predicted = predicted_ms(profile, codecs[i]);
+    std::printf("%-24s %13.4g %13.4g %8.4g to %6.4g %9.3f\n", codecs[i].c_str(), predicted, measured[i].value,
+                measured[i].low, measured[i].high, predicted / measured[i].value);
+  }
+}
+
 int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& model, const Place& place,
                    int threads) {
   Group group = c10d_group(rendezvous_at(place));
@@ -108,12 +132,21 @@ int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& mode
   profile.sources = {{"network", "measured by accordion calibrate"},
                      {"network.bandwidth_gbps", options.bandwidth > 0 ? "as given" : "what sums reach"},
                      {"models", "measured by accordion calibrate, on made-up samples"}};
+  std::vector<std::string> checked = {"none"};
+  std::vector<bench::Median> steps;
+  if (options.check) {
+    for (const std::string& codec : codecs)
+      if (codec != "none") checked.push_back(codec);
+    progress("real steps");
+    steps = bench::measure_steps(group, model, checked, {.seconds = options.seconds / 2, .threads = threads});
+  }
   if (group.rank() != 0) return 0;
   const std::string text = perf::profile_text(profile);
   perf::parse_profile(text, options.out);  // A number that no reader would take is better met here.
   write_whole(options.out, text);
   print_calibrated_network(profile.network);
   print_calibrated_model(profile.models[0], group.size());
+  if (options.check) print_check(profile, checked, steps);
   std::printf("\n%s\n", options.out.c_str());
   return 0;
 }

@@ -15,7 +15,7 @@ def wire_bytes(round, ranks):
 
 class Calibrate(ProgramTest):
     def test_a_profile(self):
-        out, err = self.run_program("calibrate", "--model", "cnn", "--batch", 32, "--workers", RANKS, "--seconds", 3,
+        out, err = self.run_program("calibrate", "--model", "cnn", "--batch", 32, "--workers", RANKS, "--seconds", 12,
                                     "--codecs", ";".join(CODECS), "--out", "mine.json")
         for word in ["sums", "backward of cnn", "powersgd:approx-rank=2"]:
             self.assertIn(f"calibrate: {word}", err)
