@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<const char*, perf::kCollectives> kOperations = {"sum", "gather", "scatter"};
 constexpr std::size_t kSmallest = 16, kLargest = 16 << 20, kFactor = 4, kLeastSizes = 6;
-constexpr int kSweeps = 4, kLeastCalls = 5;
+constexpr int kSweeps = 3, kLeastCalls = 5;
 
 // A rank's bytes as a profile counts them, in units of nccl-tests, which are those of `bench collectives`.
 std::size_t held_bytes(perf::Collective kind, std::size_t bytes, std::size_t ranks) {
@@ -41,8 +41,8 @@ void time_sizes(Group& group, perf::Collective kind, double seconds, std::vector
         least_seconds(group, kOperations[static_cast<std::size_t>(kind)],
                       held_bytes(kind, sizes[i].bytes, static_cast<std::size_t>(group.size())), each);
     sizes[i].seconds.insert(sizes[i].seconds.end(), times.begin(), times.end());
-    // On a slow link larger sizes would take more than their share, and the line is known well enough without them.
-    if (median_of(times).value * kFactor * kLeastCalls > seconds && i >= kLeastSizes) sizes.resize(i + 1);
+    // On a slow link larger sizes would take far more than their share, and the line is known well enough without them.
+    if (median_of(times).value * kFactor * kLeastCalls > 3 * seconds && i >= kLeastSizes) sizes.resize(i + 1);
   }
 }
 
