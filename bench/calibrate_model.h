@@ -3,7 +3,7 @@
 
 #include "accordion/comm/group.h"
 #include "accordion/perf/profile.h"
-#include "bench/calibrate_codec.h"
+#include "bench/codec_trial.h"
 #include "bench/models.h"
 
 namespace accordion::bench {

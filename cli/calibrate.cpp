@@ -10,6 +10,7 @@
 #include "accordion/perf/step.h"
 #include "accordion/run/recorder.h"
 #include "bench/calibrate_check.h"
+#include "bench/calibrate_codec.h"
 #include "bench/calibrate_model.h"
 #include "bench/calibrate_network.h"
 #include "cli/fields.h"
