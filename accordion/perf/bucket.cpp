@@ -27,16 +27,16 @@ void BucketLoad::add(const LayerModel& layer, int level) {
 BucketCost cost_of(const BucketLoad& load, const Link& link, int ranks) {
   double wire = 0;
   BucketCost cost{.first_encode = load.rounds[0].encode};
-  const auto call = [&](Collective collective, const BucketLoad::Call& what) {
-    wire += link[collective].seconds(what.bytes);
+  const auto call = [&](Collective collective, const Cost& seconds, const BucketLoad::Call& what) {
+    wire += seconds.seconds(what.bytes);
     cost.wire_bytes += wire_bytes(collective, what.bytes, ranks);
     cost.processor += what.decode;
   };
-  call(Collective::kSum, load.dense);
+  call(Collective::kSum, load.dense_cost(link), load.dense);
   for (std::size_t i = 0; i < load.used_rounds; ++i) {
     if (i > 0) cost.processor += load.rounds[i].encode;
     for (std::size_t kind = 0; kind < kCollectives; ++kind)
-      call(static_cast<Collective>(kind), load.rounds[i].calls[kind]);
+      call(static_cast<Collective>(kind), link.costs[kind], load.rounds[i].calls[kind]);
   }
   cost.moving = wire + cost.processor;
   cost.processor += cost.first_encode;

@@ -22,6 +22,9 @@ struct BucketLoad {
   std::size_t used_rounds = 0;
 
   void add(const LayerModel& layer, int level);
+  const Cost& dense_cost(const Link& link) const {
+    return link.dense && used_rounds == 0 ? *link.dense : link[Collective::kSum];
+  }
 };
 
 // Between its begin and its end a bucket waits for nothing but itself, so two durations are all of its timeline.

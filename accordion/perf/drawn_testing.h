@@ -34,6 +34,7 @@ inline Link drawn_link(Draw& draw, int ranks) {
   link[Collective::kSum].small = {2 * latency, 2 * share * seconds_per_byte};
   link[Collective::kGather].small = {latency, (ranks - 1) * seconds_per_byte * draw.uniform(1, 1.5)};
   link[Collective::kScatter].small = {latency, seconds_per_byte * draw.uniform(1, 1.5)};
+  if (draw.chance(0.2)) link.dense = {.small = {latency, share * seconds_per_byte}};
   if (draw.chance(0.3))
     for (Cost& cost : link.costs) {
       cost.large_from = draw.log_uniform(1e4, 1e6);

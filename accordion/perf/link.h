@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 
 namespace accordion::perf {
@@ -34,6 +35,8 @@ struct Cost {
 
 struct Link {
   std::array<Cost, kCollectives> costs = {};
+  std::optional<Cost> dense =
+      {};  // Sums of buckets that go dense as a whole, where these take another way: on a device.
 
   const Cost& operator[](Collective collective) const { return costs[static_cast<std::size_t>(collective)]; }
   Cost& operator[](Collective collective) { return costs[static_cast<std::size_t>(collective)]; }

@@ -137,21 +137,20 @@ Link link_of(const Profile& profile, int ranks, double bandwidth_gbps) {
   check_number("profile", "bandwidth_gbps", bandwidth_gbps, above(0));
   const NetworkProfile& network = profile.network;
   const double scale = bandwidth_gbps / network.bandwidth_gbps;
-  Link link;
-  for (const Collective kind : {Collective::kSum, Collective::kGather, Collective::kScatter}) {
-    const CollectiveProfile& measured = network[kind];
-    const Line line = line_of(kind, measured.piece, ranks, network.ranks_per_host, scale);
-    if (!measured.small) {
-      link[kind] = {.small = line};
-      continue;
-    }
-    const Line small = line_of(kind, *measured.small, ranks, network.ranks_per_host, scale);
+  const auto cost = [&](Collective kind, const CollectiveProfile& measured, int ranks_per_host) -> Cost {
+    const Line line = line_of(kind, measured.piece, ranks, ranks_per_host, scale);
+    if (!measured.small) return {.small = line};
+    const Line small = line_of(kind, *measured.small, ranks, ranks_per_host, scale);
     // What decides is the message from one rank to another: of a sum its part, of a scatter what is for one.
     const double parts = kind == Collective::kSum       ? static_cast<double>(ranks) / network.ranks
                          : kind == Collective::kScatter ? (ranks - 1.0) / (network.ranks - 1.0)
                                                         : 1;
-    link[kind] = {small, line, large_from(small, line, measured.small_below_bytes * parts)};
-  }
+    return {small, line, large_from(small, line, measured.small_below_bytes * parts)};
+  };
+  Link link;
+  for (const Collective kind : {Collective::kSum, Collective::kGather, Collective::kScatter})
+    link[kind] = cost(kind, network[kind], network.ranks_per_host);
+  if (network.dense) link.dense = cost(Collective::kSum, *network.dense, 1);
   return link;
 }
 

@@ -45,6 +45,8 @@ struct NetworkProfile {
   int ranks_per_host = 1;     // Sharing one link.
   double bandwidth_gbps = 1;  // The rate at which the links run while the collectives reach theirs.
   std::array<CollectiveProfile, kCollectives> collectives = {};
+  // Of gradients that go dense on a device: a ring of its own, which crosses each host's link once, whoever shares it.
+  std::optional<CollectiveProfile> dense = {};
 
   const CollectiveProfile& operator[](Collective kind) const {
     return collectives[static_cast<std::size_t>(kind)];
@@ -81,6 +83,7 @@ struct ModelProfile {
   std::int64_t parameters = 1;
   double backward_ms = 0;  // Its end, from its beginning.
   double rest_ms = 0;      // Forward, optimizer, data.
+  double slowdown = 1;     // Of backward by communication beside it, in the published model: its gamma.
   double stretch = 0;      // How much later backward ends for each processor second that the exchange takes.
   std::vector<BucketProfile> buckets = {};  // As they become ready. Empty: of 25 MiB, evenly.
   std::vector<CodecProfile> codecs =
@@ -96,6 +99,7 @@ struct Profile {
   NetworkProfile network = {};
   std::vector<ModelProfile> models = {};
   std::optional<DeviceProfile> device = {};
+  std::optional<double> memory_gb = {};             // 10^9 bytes that messages of others may take.
   std::map<std::string, std::string> sources = {};  // Of a key: where its value is from, or "assumed".
 };
 

@@ -166,6 +166,7 @@ void read_network(Node node, NetworkProfile& network) {
   node.required("bandwidth_gbps", network.bandwidth_gbps, kGbps);
   for (std::size_t i = 0; i < kCollectives; ++i)
     read_collective(node.object(kCollectiveNames[i]), network.collectives[i]);
+  if (node.find("dense")) read_collective(node.object("dense"), network.dense.emplace());
   node.refuse_unknown();
 }
 
@@ -216,6 +217,7 @@ void read_model(Node& node, ModelProfile& model) {
   node.required("parameters", model.parameters, kCount);
   node.required("backward_ms", model.backward_ms, above(0).up_to(1e9));
   node.optional("rest_ms", model.rest_ms, kTime);
+  node.optional("slowdown", model.slowdown, at_least(1).up_to(100));
   node.optional("stretch", model.stretch, at_least(0).up_to(100));
   read_buckets(node, model);
   node.list("codecs", false, [&](Node& codec) { read_codec(codec, model.codecs.emplace_back()); });
@@ -276,6 +278,7 @@ Json model_json(const ModelProfile& model) {
   Json json = {{"model", model.model},           {"batch", model.batch},
                {"parameters", model.parameters}, {"backward_ms", model.backward_ms},
                {"rest_ms", model.rest_ms},       {"stretch", model.stretch}};
+  if (model.slowdown != 1) json["slowdown"] = model.slowdown;
   for (const BucketProfile& bucket : model.buckets)
     json["buckets"].push_back({{"ready_ms", bucket.ready_ms}, {"elements", bucket.elements}});
   for (const CodecProfile& codec : model.codecs) json["codecs"].push_back(codec_json(codec));
@@ -328,6 +331,7 @@ Profile parse_profile(std::string_view text, const std::string& file) {
     device.required("to_device_gbps", profile.device->to_device_gbps, kGbps);
     device.refuse_unknown();
   }
+  node.optional("memory_gb", profile.memory_gb, above(0).up_to(1e9));
   if (node.find("sources")) {
     Node sources = node.object("sources");
     for (const auto& [key, value] : sources.json().items())
@@ -359,11 +363,13 @@ std::string profile_text(const Profile& profile) {
                                    {"bandwidth_gbps", network.bandwidth_gbps}};
   for (std::size_t i = 0; i < kCollectives; ++i)
     links[kCollectiveNames[i]] = collective_json(network.collectives[i]);
+  if (network.dense) links["dense"] = collective_json(*network.dense);
   json["models"] = Json::array();
   for (const ModelProfile& model : profile.models) json["models"].push_back(model_json(model));
   if (profile.device)
     json["device"] = {{"to_host_gbps", profile.device->to_host_gbps},
                       {"to_device_gbps", profile.device->to_device_gbps}};
+  if (profile.memory_gb) json["memory_gb"] = *profile.memory_gb;
   for (const auto& [key, source] : profile.sources) json["sources"][key] = source;
   std::string text;
   write_json(json, 0, text);

@@ -17,12 +17,12 @@ void load_buckets(const StepModel& model, std::span<const int> levels, std::vect
 // The mover's intervals, one after the other.
 class Walk {
  public:
-  Walk(double begin, const Link& link, BucketTimeline& bucket) : now_(begin), link_(link), bucket_(bucket) {}
+  Walk(double begin, BucketTimeline& bucket) : now_(begin), bucket_(bucket) {}
 
   void encode(double seconds) { pass(seconds, bucket_.encode); }
-  void call(Collective collective, const BucketLoad::Call& what) {
+  void call(const Cost& cost, const BucketLoad::Call& what) {
     if (what.bytes <= 0 && what.decode <= 0) return;
-    pass(link_[collective].seconds(what.bytes), bucket_.wire);
+    pass(cost.seconds(what.bytes), bucket_.wire);
     pass(what.decode, bucket_.decode);
   }
 
@@ -33,7 +33,7 @@ class Walk {
   }
 
   double now_;
-  const Link& link_;
+
   BucketTimeline& bucket_;
 };
 
@@ -41,12 +41,12 @@ BucketTimeline timeline_of(const BucketLoad& load, const Service& service, const
   BucketTimeline bucket{.ready = service.ready(),
                         .first_encode = {service.encode_begin(), service.encode_end()},
                         .end = service.end()};
-  Walk walk(service.move_begin(), link, bucket);
-  walk.call(Collective::kSum, load.dense);
+  Walk walk(service.move_begin(), bucket);
+  walk.call(load.dense_cost(link), load.dense);
   for (std::size_t i = 0; i < load.used_rounds; ++i) {
     if (i > 0) walk.encode(load.rounds[i].encode);
     for (std::size_t kind = 0; kind < kCollectives; ++kind)
-      walk.call(static_cast<Collective>(kind), load.rounds[i].calls[kind]);
+      walk.call(link.costs[kind], load.rounds[i].calls[kind]);
   }
   return bucket;
 }

@@ -81,13 +81,16 @@ class Threads {
   void call(std::size_t bucket, std::size_t round, Collective collective, bool dense,
             std::deque<double>& tasks) {
     double bytes = 0, decode = 0;
+    bool all_dense = true;
+    each_layer(bucket, [&](const auto&, bool is_dense) { all_dense &= is_dense; });
     each_layer(bucket, [&](const auto& rounds, bool is_dense) {
       if (is_dense != dense || round >= rounds.size() || rounds[round].collective != collective) return;
       bytes += rounds[round].bytes;
       decode += rounds[round].decode;
     });
     if (bytes > 0) {
-      tasks.push_back(model_.link[collective].seconds(bytes));
+      tasks.push_back(
+          (all_dense && model_.link.dense ? *model_.link.dense : model_.link[collective]).seconds(bytes));
       wire_seconds_ += tasks.back();
     }
     tasks.push_back(decode);
