@@ -179,6 +179,8 @@ void Search::kick(int layers) {
     levels_[i] = static_cast<int>(random() % (model_.layers[i].levels.size() + 1)) - 1;
     held_.push_back(i);
   }
+  // What is tried first is taken first: another order settles elsewhere.
+  for (std::size_t i = free_.size(); i > 1; --i) std::swap(free_[i - 1], free_[random() % i]);
   load_all();
 }
 
