@@ -70,6 +70,8 @@ int main(int argc, char** argv) {
         [](CLI::App& verb) { return accordion::cli::add_traffic(verb); });
     add("calibrate", "Measure machine and network, and write a profile of them.",
         [&](CLI::App& verb) { return accordion::cli::add_calibrate(verb, argv); });
+    add("advise", "Whether compressing pays on a machine and a network, and with which method.",
+        [](CLI::App& verb) { return accordion::cli::add_advise(verb); });
     add("models", "List the models.", [](CLI::App& verb) { return accordion::cli::add_models(verb); });
     add("data", "Fetch a data set, or list them.",
         [](CLI::App& verb) { return accordion::cli::add_data(verb); });

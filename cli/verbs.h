@@ -16,6 +16,7 @@ Run add_compare(CLI::App& verb);
 Run add_decide(CLI::App& verb);
 Run add_traffic(CLI::App& verb);
 Run add_calibrate(CLI::App& verb, char** argv);
+Run add_advise(CLI::App& verb);
 Run add_data(CLI::App& verb);
 Run add_models(CLI::App& verb);
 Run add_bench(CLI::App& verb, char** argv);

@@ -57,12 +57,6 @@ std::vector<BucketProfile> buckets_of(const ModelProfile& model) {
   return buckets;
 }
 
-double bytes_at(const RoundProfile& round, int measured, int ranks) {
-  const double p = ranks, q = measured;
-  if (round.collective == Collective::kScatter) return round.bytes * ((p - 1) / p) / ((q - 1) / q);
-  return round.split ? round.bytes * q / p : round.bytes;
-}
-
 // The whole model's.
 LayerCost cost_of(const CodecProfile& codec, int measured, int ranks) {
   const double decode_ms = codec.decode_ms + codec.decode_ms_per_message * ranks;
@@ -98,6 +92,12 @@ const CodecProfile* codec_in(const ModelProfile& model, std::string_view codec) 
 }
 
 }  // namespace
+
+double bytes_at(const RoundProfile& round, int measured, int ranks) {
+  const double p = ranks, q = measured;
+  if (round.collective == Collective::kScatter) return round.bytes * ((p - 1) / p) / ((q - 1) / q);
+  return round.split ? round.bytes * q / p : round.bytes;
+}
 
 const ModelProfile& find_model(const Profile& profile, std::string_view model, int batch) {
   std::vector<std::string> names;

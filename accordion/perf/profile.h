@@ -113,6 +113,9 @@ std::string profile_text(const Profile& profile);
 const ModelProfile& find_model(const Profile& profile, std::string_view model, int batch = 0);
 const CodecProfile& find_codec(const ModelProfile& model, std::string_view codec);
 
+// What one rank contributes, where it was `round.bytes` with `measured` ranks.
+double bytes_at(const RoundProfile& round, int measured, int ranks);
+
 // Of a fit at that many ranks, and back. The scale is `bandwidth_gbps` over the profile's own; ranks of one host share its
 // link, and what they send each other does not take it.
 CollectiveProfile collective_of(Collective kind, const Fit& fit, int ranks, int ranks_per_host);

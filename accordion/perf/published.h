@@ -1,6 +1,7 @@
 // The published cost model ("On the utility of gradient compression in distributed training systems"): plain DDP overlaps all
 // buckets but the last with backward, compressed methods overlap nothing. Times are of backward and aggregation; forward
-// is no part of them. What our own exchange does is step.h.
+// is no part of them. Table 4.2 (costs of collectives) is as printed; the formulas of a step are reconstructed. What our own
+// exchange does is step.h.
 #pragma once
 
 #include <optional>

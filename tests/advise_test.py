@@ -1,0 +1,116 @@
+"""Advice on whether compressing pays: what it prints, and what it refuses."""
+
+import csv
+import io
+import json
+import pathlib
+import unittest
+
+from program import ProgramTest
+
+PROFILES = pathlib.Path(__file__).resolve().parent.parent / "profiles"
+GPU, HOST = PROFILES / "p3.8xlarge-v100.json", PROFILES / "p3.8xlarge-v100-host.json"
+SPLIT = ["backward_ms", "encoding_ms", "communication_ms", "decoding_ms", "rest_ms"]
+
+
+class AdviseTest(ProgramTest):
+    def advise(self, *arguments, profile=GPU):
+        out, err = self.run_program("advise", "--profile", profile, *arguments)
+        self.assertEqual(err, "")
+        return out
+
+    def refused(self, *arguments, status=2):
+        _, err = self.run_program("advise", *arguments, status=status)
+        self.assertEqual(len(err.strip().splitlines()), 1, err)
+        return err
+
+    def check_rows(self, rows):
+        self.assertEqual(rows[0]["method"], "none")
+        for row in rows:
+            self.assertAlmostEqual(sum(float(row[key]) for key in SPLIT), float(row["step_ms"]), delta=1e-3)
+
+    def test_json_of_one_point(self):
+        advice = json.loads(self.advise("--model", "resnet50", "--workers", 96, "--published", "--json"))
+        self.assertEqual((advice["workers"], advice["bandwidth_gbps"], advice["batch"]), (96, 10, 64))
+        self.check_rows(advice["rows"])
+        self.assertEqual(advice["best"], "none")
+        self.assertTrue(advice["verdict"].startswith("Do not compress: at 10 Gbit/s plain DDP "), advice["verdict"])
+        rank4 = next(row for row in advice["rows"] if row["method"] == "powersgd:approx-rank=4")
+        self.assertFalse(rank4["wins"])
+        self.assertEqual(len(rank4["break_even_gbps"]), 1)
+
+    def test_published_verdicts(self):
+        bert = json.loads(self.advise("--model", "bert-base", "--workers", 96, "--published", "--json"))
+        steps = {row["method"]: row["step_ms"] for row in bert["rows"]}
+        for rank, saving in ((4, 0.188), (8, 0.113)):
+            self.assertAlmostEqual(1 - steps[f"powersgd:approx-rank={rank}"] / steps["none"], saving, delta=0.01)
+        self.assertGreater(steps["powersgd:approx-rank=16"], steps["none"])
+        small = json.loads(self.advise("--model", "resnet50", "--batch", 32, "--workers", 96, "--published", "--json"))
+        self.assertEqual(small["best"], "powersgd:approx-rank=4")
+
+    def test_text_has_a_table_and_a_verdict(self):
+        out = self.advise("--model", "resnet50", "--workers", 96, "--bandwidth", "25Gbps", profile=HOST)
+        self.assertIn("none (plain DDP)", out)
+        self.assertRegex(out, r"\n(Compress with|Do not compress: at 25 Gbit/s) ")
+        self.assertRegex(out, r"[Nn]ear-linear")
+
+    def test_ranges(self):
+        arguments = ["--model", "resnet50", "--workers", "2..1024", "--bandwidth", "0.1..100Gbps"]
+        answer = json.loads(self.advise(*arguments, "--format", "json", profile=HOST))
+        self.assertEqual(sorted({point["workers"] for point in answer["points"]}), [2**k for k in range(1, 11)])
+        rates = [point["bandwidth_gbps"] for point in answer["points"] if point["workers"] == 2]
+        self.assertEqual((len(rates), rates[0], round(rates[-1], 6)), (10, 0.1, 100))
+        for point in answer["points"]:
+            self.check_rows(point["rows"])
+        for workers in (2, 1024):
+            regimes = [each for each in answer["regimes"] if each["workers"] == workers]
+            self.assertEqual((regimes[0]["from_gbps"], regimes[-1]["to_gbps"]), (0.1, 100))
+        out = self.advise(*arguments, profile=HOST)
+        self.assertRegex(out, r"\n1024 workers: 0\.1 to ")
+
+    def test_csv(self):
+        out = self.advise("--model", "bert-base", "--workers", "8..96", "--format", "csv")
+        rows = list(csv.DictReader(io.StringIO(out)))
+        self.assertEqual(len(rows), 5 * 5)  # 8, 16, 32, 64, 96 workers; plain and four methods.
+        self.check_rows(rows)
+        self.assertEqual(set(rows[0]) - set(SPLIT), {"workers", "bandwidth_gbps", "method", "step_ms"})
+
+    def test_units(self):
+        one = self.advise("--model", "resnet50", "--bandwidth", "500Mbps", "--json")
+        self.assertEqual(one, self.advise("--model", "resnet50", "--bandwidth", "0.5Gbps", "--json"))
+        self.assertEqual(one, self.advise("--model", "resnet50", "--bandwidth", "0.5", "--json"))
+
+    def test_without_a_profile_it_says_how_to_make_one(self):
+        self.assertIn("accordion calibrate", self.refused("--model", "resnet50"))
+
+    def test_mistakes_are_named(self):
+        given = ["--profile", GPU]
+        self.assertIn('did you mean "resnet50"', self.refused(*given, "--model", "resnet5"))
+        self.assertIn("several models: resnet50, resnet101, bert-base", self.refused(*given))
+        self.assertIn("resnet50 with batch 64", self.refused(*given, "--model", "resnet50", "--batch", 65))
+        for workers in ("1", "0..8", "2..5000", "2.5", "eight", "8..4", "2...8", ""):
+            self.refused(*given, "--model", "resnet50", f"--workers={workers}" if workers else "--workers")
+        for rate in ("0", "-1Gbps", "10Gbit", "fast", "100..1Gbps", "nan", "inf", "1e400"):
+            self.assertIn("bandwidth", self.refused(*given, "--model", "resnet50", f"--bandwidth={rate}"))
+        self.assertIn("text, json", self.refused(*given, "--model", "resnet50", "--format", "xml"))
+        self.assertIn("did you mean --bandwidth", self.refused(*given, "--model", "resnet50", "--bandwith", "1"))
+
+    def test_broken_profiles(self):
+        missing = self.refused("--profile", self.folder / "none.json", status=1)
+        self.assertIn("none.json: cannot read", missing)
+        broken = self.folder / "broken.json"
+        text = GPU.read_text()
+        for content, complaint in (
+            (text[: len(text) // 2], "cut short"),
+            ("[]", "expected an object"),
+            (text.replace('"version": 1', '"version": 9'), "version is 9"),
+            (text.replace('"backward_ms": 122', '"backward_ms": -122'), "models[0].backward_ms is -122"),
+            (text.replace('"batch": 64', '"bach": 64', 1), "batch is missing"),
+            (text.replace('"memory_gb"', '"memory_gib"'), 'did you mean "memory_gb"'),
+        ):
+            broken.write_text(content)
+            self.assertIn(complaint, self.refused("--profile", broken, "--model", "resnet50", status=1))
+
+
+if __name__ == "__main__":
+    unittest.main()
