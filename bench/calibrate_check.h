@@ -6,7 +6,7 @@
 
 #include "accordion/comm/group.h"
 #include "bench/calibrate_model.h"
-#include "bench/median.h"
+#include "accordion/base/median.h"
 
 namespace accordion::bench {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "bench/digits.h"
-#include "bench/median.h"
+#include "accordion/base/median.h"
 
 namespace accordion::bench {
 namespace {

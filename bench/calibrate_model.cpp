@@ -15,7 +15,7 @@
 #include "accordion/models/network.h"
 #include "accordion/models/zoo.h"
 #include "bench/digits.h"
-#include "bench/median.h"
+#include "accordion/base/median.h"
 
 namespace accordion::bench {
 namespace {

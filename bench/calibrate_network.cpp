@@ -5,7 +5,7 @@
 
 #include "bench/collectives.h"
 #include "bench/digits.h"
-#include "bench/median.h"
+#include "accordion/base/median.h"
 
 namespace accordion::bench {
 namespace {

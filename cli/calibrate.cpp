@@ -90,7 +90,7 @@ double predicted_ms(const perf::Profile& profile, const std::string& codec) {
 }
 
 void print_check(const perf::Profile& profile, const std::vector<std::string>& codecs,
-                 const std::vector<bench::Median>& measured) {
+                 const std::vector<Median>& measured) {
   std::printf("\n%-24s %13s %13s %18s %9s\n", "a step", "predicted ms", "measured ms", "95 % interval",
               "ratio");
   for (std::size_t i = 0; i < codecs.size(); ++i) {
@@ -134,7 +134,7 @@ int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& mode
                      {"network.bandwidth_gbps", options.bandwidth > 0 ? "as given" : "what sums reach"},
                      {"models", "measured by accordion calibrate, on made-up samples"}};
   std::vector<std::string> checked = {"none"};
-  std::vector<bench::Median> steps;
+  std::vector<Median> steps;
   if (options.check) {
     for (const std::string& codec : codecs)
       if (codec != "none") checked.push_back(codec);
