@@ -31,13 +31,10 @@ class Pursuit {
 
   void towards(const Aim& aim, std::int64_t work) {
     search_.allow(work);
-    search_.start(best_.levels);
-    settle(aim);
-    for (int level = kDense; level <= search_.strongest(); ++level) {
-      search_.start(level);
-      settle(aim);
-    }
+    const std::vector<Best> starts = by_promise(aim);
+    from(starts[0], aim);
     if (aim.least_traffic) try_prices(aim);
+    for (std::size_t i = 1; i < starts.size(); ++i) from(starts[i], aim);
     for (int k = 0; k < kKicksALayer * search_.free_layers() && !search_.exhausted(); ++k) {
       search_.start(best_.levels);
       search_.kick(1 + k % 4);
@@ -47,6 +44,23 @@ class Pursuit {
 
  private:
   Best here() const { return {search_.levels(), search_.score()}; }
+
+  // The best so far, and all layers at one level. A large model leaves no work for all of them.
+  std::vector<Best> by_promise(const Aim& aim) {
+    std::vector<Best> starts{best_};
+    for (int level = kDense; level <= search_.strongest(); ++level) {
+      search_.start(level);
+      starts.push_back(here());
+    }
+    std::stable_sort(starts.begin(), starts.end(),
+                     [&](const Best& a, const Best& b) { return preferred(a.score, b.score, aim); });
+    return starts;
+  }
+
+  void from(const Best& start, const Aim& aim) {
+    search_.start(start.levels);
+    settle(aim);
+  }
 
   void settle(const Aim& aim) {
     search_.descend(aim);

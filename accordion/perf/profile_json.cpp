@@ -294,7 +294,7 @@ void write_json(const Json& json, std::size_t indent, std::string& text) {
     const std::string line = json.dump();
     for (std::size_t i = 0, quotes = 0; i < line.size(); ++i) {
       text += line[i];
-      if (line[i] == '"' && line[i - 1] != '\\') ++quotes;
+      if (line[i] == '"' && (i == 0 || line[i - 1] != '\\')) ++quotes;
       if (quotes % 2 == 0 && (line[i] == ',' || line[i] == ':')) text += ' ';
     }
     return;

@@ -320,5 +320,26 @@ TEST(Profile, WhatItDoesNotHaveIsNamed) {
   EXPECT_THROW(step_model(profile, profile.models[0], "topk:keep=0.02", 4, 10), UsageError);
 }
 
+TEST(Profile, KeepsTheWayOfDenseBucketsTheSlowdownAndTheMemory) {
+  Profile profile;
+  profile.network.ranks_per_host = 4;
+  profile.network.dense = CollectiveProfile{.piece = {.latency_us = 3, .bandwidth_gbps = 7}};
+  profile.models = {{.model = "small", .backward_ms = 1, .slowdown = 1.06}};
+  profile.memory_gb = 1.5;
+  const Profile read = parse_profile(profile_text(profile), "p.json");
+  ASSERT_TRUE(read.network.dense);
+  EXPECT_EQ(read.network.dense->piece.bandwidth_gbps, 7);
+  EXPECT_EQ(read.models[0].slowdown, 1.06);
+  EXPECT_EQ(read.memory_gb, 1.5);
+  EXPECT_THROW(parse_profile(profile_text({.memory_gb = -1}), "p.json"), Error);
+
+  // A ring crosses a link once; what four ranks send each for themselves, four times as often, but for their own host.
+  profile.network.dense->piece = profile.network[Collective::kSum].piece;
+  const Link link = link_of(profile, 16, 1);
+  EXPECT_NEAR(link[Collective::kSum].small.seconds_per_byte / link.dense->small.seconds_per_byte,
+              4.0 * 12 / 15, 1e-9);
+  EXPECT_FALSE(link_of(Profile{}, 16, 1).dense);
+}
+
 }  // namespace
 }  // namespace accordion::perf
