@@ -6,6 +6,7 @@ import unittest
 from program import ProgramTest
 
 CODECS = ["fp16", "topk:keep=0.01", "powersgd:approx-rank=2", "sign-vote:chunked=true", "qsgd:bits=4", "dgc"]
+KINDS = ["sum", "gather", "scatter"]
 RANKS = 2
 
 
@@ -14,15 +15,21 @@ def wire_bytes(round, ranks):
 
 
 class Calibrate(ProgramTest):
+    def calibrate(self):
+        return self.run_program("calibrate", "--model", "cnn", "--batch", 32, "--workers", RANKS, "--seconds", 12,
+                                "--codecs", ";".join(CODECS), "--out", "mine.json")
+
     def test_a_profile(self):
-        out, err = self.run_program("calibrate", "--model", "cnn", "--batch", 32, "--workers", RANKS, "--seconds", 12,
-                                    "--codecs", ";".join(CODECS), "--out", "mine.json")
+        for _ in range(3):  # Who else runs on the machine spoils the times of one run, hardly those of three.
+            out, err = self.calibrate()
+            profile = json.loads((self.folder / "mine.json").read_text())
+            if all(profile["network"][kind]["r_squared"] > 0.5 for kind in KINDS):
+                break
         for word in ["sums", "backward of cnn", "powersgd:approx-rank=2"]:
             self.assertIn(f"calibrate: {word}", err)
         for word in ["R squared", "backward", *CODECS, "mine.json"]:
             self.assertIn(word, out)
         self.assertEqual([path.name for path in self.folder.iterdir()], ["mine.json"])
-        profile = json.loads((self.folder / "mine.json").read_text())
         self.assertEqual((profile["format"], profile["version"]), ("accordion-profile", 1))
         self.network(profile["network"])
         [model] = profile["models"]
@@ -35,7 +42,7 @@ class Calibrate(ProgramTest):
     def network(self, network):
         self.assertEqual((network["ranks"], network["ranks_per_host"]), (RANKS, 1))
         self.assertEqual(network["bandwidth_gbps"], network["sum"]["bandwidth_gbps"])
-        for kind in ["sum", "gather", "scatter"]:
+        for kind in KINDS:
             fit = network[kind]
             self.assertGreater(fit["r_squared"], 0.5, kind)
             self.assertGreater(fit["bandwidth_gbps"], 0.1, kind)
