@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 
 #include "accordion/base/json.h"
+#include "accordion/launch/supervise.h"
 #include "accordion/perf/advice.h"
 #include "accordion/perf/verdict.h"
 #include "accordion/report/aligned.h"
@@ -16,6 +18,7 @@ namespace {
 struct AdviseArguments {
   std::string profile, model, workers, bandwidth, format = "text";
   int batch = 0;
+  double seconds = 0;
   bool json = false, published = false;
 };
 
@@ -279,15 +282,30 @@ void print_csv(const std::vector<Point>& points) {
                   it.communication * 1e3, it.decoding * 1e3, it.rest * 1e3);
 }
 
+// Without a profile, this machine's: measured now, and kept where `calibrate` keeps it.
+std::string profile_of(const AdviseArguments& arguments) {
+  if (!arguments.profile.empty()) return arguments.profile;
+  const std::string made = "profile.json";
+  if (std::filesystem::exists(made))
+    throw UsageError("advise: no --profile, and " + made + " is here already, expected --profile " + made +
+                     ", or no such file: then this machine is measured anew");
+  std::cerr << "accordion: no --profile: this machine is measured first, into " << made << "\n";
+  WorkerSpec calibrate{{std::filesystem::read_symlink("/proc/self/exe"), "calibrate", "--out", made}, {}};
+  if (!arguments.model.empty()) calibrate.argv.insert(calibrate.argv.end(), {"--model", arguments.model});
+  if (arguments.batch > 0)
+    calibrate.argv.insert(calibrate.argv.end(), {"--batch", std::to_string(arguments.batch)});
+  if (arguments.seconds > 0)
+    calibrate.argv.insert(calibrate.argv.end(), {"--seconds", number_text(arguments.seconds)});
+  const Ending ending = supervise({calibrate}, {.out = STDERR_FILENO});
+  if (ending.status != 0 || ending.interrupted)
+    throw Error("advise: the calibration failed; " + ending.message);
+  return made;
+}
+
 int run_advise(const AdviseArguments& arguments) {
-  if (arguments.profile.empty())
-    throw UsageError(
-        "advise: no --profile, expected the file of one; `accordion calibrate` measures this machine and its "
-        "network and "
-        "writes one, profiles/ has those of published clusters");
   const std::string format = arguments.json ? "json" : arguments.format;
   check_name("advise", "format", format, one_of({"text", "json", "csv"}));
-  const perf::Profile profile = perf::read_profile(arguments.profile);
+  const perf::Profile profile = perf::read_profile(profile_of(arguments));
   const perf::Case it{profile, model_of(profile, arguments), arguments.published};
   const Asked range = asked(arguments, profile);
   if (format == "csv") return print_csv(grid_of(it, range)), 0;
@@ -307,8 +325,11 @@ int run_advise(const AdviseArguments& arguments) {
 
 Run add_advise(CLI::App& verb) {
   auto arguments = std::make_shared<AdviseArguments>();
-  verb.add_option("--profile", arguments->profile,
-                  "A profile: what `accordion calibrate` writes, or one of profiles/.");
+  verb.add_option(
+      "--profile", arguments->profile,
+      "A profile: what `accordion calibrate` writes, or one of profiles/. Without one, it calibrates first.");
+  verb.add_option("--seconds", arguments->seconds, "For that calibration, roughly (60).")
+      ->check(CLI::Range(1.0, 3600.0));
   verb.add_option("--model", arguments->model, "One of the profile's models; needed where it has several.");
   verb.add_option("--batch", arguments->batch,
                   "Of one worker: one of those the profile has for the model (its first).");

@@ -80,8 +80,13 @@ class AdviseTest(ProgramTest):
         self.assertEqual(one, self.advise("--model", "resnet50", "--bandwidth", "0.5Gbps", "--json"))
         self.assertEqual(one, self.advise("--model", "resnet50", "--bandwidth", "0.5", "--json"))
 
-    def test_without_a_profile_it_says_how_to_make_one(self):
-        self.assertIn("accordion calibrate", self.refused("--model", "resnet50"))
+    def test_without_a_profile_it_calibrates_first(self):
+        out, err = self.run_program("advise", "--model", "cnn", "--batch", 8, "--seconds", 3, "--json", timeout=300)
+        self.assertIn("this machine is measured first", err)
+        self.assertEqual(json.loads(out)["model"], "cnn")
+        again, _ = self.run_program("advise", "--profile", "profile.json", "--json")
+        self.assertEqual(again, out)
+        self.assertIn("expected --profile profile.json", self.refused("--model", "cnn"))
 
     def test_mistakes_are_named(self):
         given = ["--profile", GPU]
