@@ -158,6 +158,26 @@ TEST(Guard, WhatIsHiddenBehindBackward) {
   });
 }
 
+// Whatever the link: what a decision foresees is what the window after it takes.
+TEST(Guard, ForeseesSteps) {
+  for (const double seconds_per_byte : {1e-6, 2e-7, 5e-8, 1e-8, 1e-10})
+    for (const double encode_per_value : {1e-9, 1e-7, 4e-7})
+      for (const perf::Goal goal : {perf::Goal::kHarmless, perf::Goal::kFastest})
+        on_ranks([&](Communicator& comm) {
+          Rank rank(comm, goal);
+          rank.run(100, {.seconds_per_byte = seconds_per_byte, .encode_per_value = encode_per_value});
+          if (comm.rank() != 0) return;
+          int checks = 0;
+          for (const GuardEvent& event : rank.guard().take_events())
+            if (event.event == "check") {
+              ++checks;
+              EXPECT_NEAR(*event.measured_ms / *event.predicted_ms, 1, 0.03)
+                  << seconds_per_byte << " s a byte, " << encode_per_value << " s a value";
+            }
+          EXPECT_EQ(checks, 1);
+        });
+}
+
 TEST(Guard, ProbesInBothOrdersAndThenSeldom) {
   on_ranks([](Communicator& comm) {
     Rank rank(comm, perf::Goal::kHarmless);
