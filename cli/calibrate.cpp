@@ -1,4 +1,5 @@
 // accordion calibrate: measures network, model and codecs on the group it is started in, and writes a profile.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -114,13 +115,18 @@ int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& mode
   perf::Profile profile;
   profile.machine = cpu_model() + ", " + std::to_string(available_cores()) + " cores, " +
                     std::to_string(threads) + " threads a rank";
-  profile.network = bench::measure_network(
-      group,
-      {.seconds = options.seconds / 3, .ranks_per_host = per_host, .bandwidth_gbps = options.bandwidth},
-      progress);
   progress("backward of " + model.model + " with a batch of " + std::to_string(model.batch));
   bench::MeasuredModel measured =
       bench::measure_model(group.control(), model, {.seconds = options.seconds / 3, .threads = threads});
+  std::int64_t largest = 0;
+  for (const perf::BucketProfile& bucket : measured.profile.buckets)
+    largest = std::max(largest, bucket.elements);
+  profile.network = bench::measure_network(group,
+                                           {.seconds = options.seconds / 3,
+                                            .ranks_per_host = per_host,
+                                            .sum_bytes = static_cast<std::size_t>(largest) * sizeof(float),
+                                            .bandwidth_gbps = options.bandwidth},
+                                           progress);
   for (const std::string& codec : codecs) {
     progress(codec);
     measured.profile.codecs.push_back(
