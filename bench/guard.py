@@ -111,6 +111,11 @@ def show(arguments, ranks, arms, times, per_step):
     print(f"best of none, mild, strong: {best}; harmless has "
           + " and ".join("-" if share is None else f"{100 * share:.0f} % of strong's saving in {what}"
                          for share, what in zip(result["saved_of_strong"], ("bytes", "time"))))
+    if arguments.events:
+        for name in ("harmless", "fastest"):
+            for event in arms[name].state.decisions()[0]["guard"]:
+                event["levels"] = "".join("-" if level < 0 else str(level) for level in event.get("levels", []))
+                print(name, json.dumps(event))
     sys.stdout.flush()
 
 
@@ -124,6 +129,7 @@ def main():
     parser.add_argument("--warm-up", type=int, default=90, help="steps that the guard has to itself")
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--steps", type=int, default=6, help="of each arm in a turn")
+    parser.add_argument("--events", action="store_true", help="what the guard did")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     workers.run(lambda: worker(arguments), arguments.workers)

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <set>
 
@@ -18,18 +17,13 @@ constexpr std::size_t kMostCaps = 4;  // Levels that a probe tries.
 constexpr std::size_t kEnough = 6;    // Steps whose median has an interval.
 constexpr double kSlower = 1.02;      // Than dense steps: too slow.
 constexpr double kDrift = 0.1;        // Off what was expected.
-constexpr std::int64_t kDenseEvery = 150, kLongestWait = 5000;
-constexpr double kProbeShare = 0.01;  // Of the time, for single dense steps.
+constexpr std::int64_t kDenseEvery = 150, kDoubtEvery = 5, kLongestWait = 5000;
+constexpr std::size_t kDenseKept = 30;  // Dense steps that others are held against: the last ones.
+constexpr double kProbeShare = 0.01;    // Of the time, for single dense steps.
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 bool all_dense(const std::vector<int>& levels) {
   return std::all_of(levels.begin(), levels.end(), [](int level) { return level == kDense; });
-}
-
-std::string ms_text(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, seconds < 0.01 ? "%.2f" : seconds < 0.1 ? "%.1f" : "%.0f", 1e3 * seconds);
-  return text;
 }
 
 }  // namespace
@@ -194,11 +188,11 @@ void Guard::probe(const StepTrace& trace) {
   agree(ranks_, watched_);
   std::map<std::vector<int>, std::vector<double>> seconds;
   for (const WatchedStep& step : watched_) seconds[step.levels].push_back(step.seconds);
-  for (const auto& [levels, times] : seconds) {
-    if (all_dense(levels))
-      dense_ = times;
+  for (auto kind = seconds.rbegin(); kind != seconds.rend(); ++kind) {  // Strongest first.
+    if (all_dense(kind->first))
+      dense_ = kind->second;
     else
-      measured_.emplace_back(levels, median_of(times).value);
+      measured_.emplace_back(kind->first, median_of(kind->second).value);
   }
   agreed_dense_ = dense_.size();
   if (dense_.size() < 2 || measured_.empty()) return start_anew();
@@ -209,107 +203,31 @@ void Guard::probe(const StepTrace& trace) {
 
 // In force from the next step on: what pays of what may be, by what is known.
 void Guard::decide(const std::string& why) {
-  double predicted = kUnknown;
   std::vector<std::int64_t> message(may_.size() + 1);
   if (ranks_.rank() == 0) {
-    const std::vector<int> levels = choose(predicted);
-    std::copy(levels.begin(), levels.end(), message.begin());
-    message.back() = std::bit_cast<std::int64_t>(predicted);
+    const double dense = dense_median().value;
+    GuardChoice choice = elsewhere_ ? choose_probed(may_, measured_, dense, goal_)
+                                    : choose(costs_, may_, measured_, dense, goal_);
+    std::copy(choice.levels.begin(), choice.levels.end(), message.begin());
+    message.back() = std::bit_cast<std::int64_t>(choice.seconds);
+    reasons_ = std::move(choice.reasons);
   }
   ranks_.broadcast(std::as_writable_bytes(std::span(message)), 0);
   control_bytes_ += message.size() * sizeof message[0];
-  predicted = std::bit_cast<double>(message.back());
+  const auto predicted = std::bit_cast<double>(message.back());
   message.pop_back();
   const std::vector<int> levels(message.begin(), message.end());
   note("decide", levels, predicted, dense_median().value, why);
   put(levels);
   expected_ = predicted;
   expects_ = std::isfinite(predicted);
-  checked_ = false;
+  checked_ = doubts_ = false;
   window_.clear();
   window_steps_ = 0;
   // So that single dense steps take no more than their share of the time.
   const double slower = dense_median().value / std::max(predicted, 1e-9) - 1;
   dense_every_ = std::max(kDenseEvery, static_cast<std::int64_t>(std::max(0.0, slower) / kProbeShare));
   next_dense_ = step_ + dense_every_;
-}
-
-// Rank 0's. What was measured counts for more than what was foreseen.
-std::vector<int> Guard::choose(double& predicted) {
-  const double dense = dense_median().value;
-  std::vector<int> best(may_.size(), kDense);
-  predicted = dense;
-  double bytes = std::numeric_limits<double>::infinity();
-  perf::StepModel model;
-  std::vector<int> places;
-  const auto at_places = [&](const std::vector<int>& levels) {
-    std::vector<int> of;
-    for (const int tensor : costs_.tensors()) of.push_back(levels[static_cast<std::size_t>(tensor)]);
-    return of;
-  };
-  const auto bytes_of = [&](const std::vector<int>& levels) {
-    return perf::simulate(model, at_places(levels)).wire_bytes;
-  };
-  if (!elsewhere_) {
-    model = costs_.model(may_);
-    bytes = bytes_of(best);
-    const perf::Choice choice = perf::what_pays(model, goal_);
-    std::vector<int> levels = best;
-    for (std::size_t i = 0; i < choice.levels.size(); ++i)
-      levels[static_cast<std::size_t>(costs_.tensors()[i])] = choice.levels[i];
-    // A mistake of the model about dense steps is one about all of them.
-    const double seconds = choice.seconds * dense / std::max(choice.dense_seconds, 1e-9);
-    const auto probed = std::find_if(measured_.begin(), measured_.end(), [&](const auto& each) {
-      return at_places(each.first) == choice.levels;
-    });
-    if (probed == measured_.end() || probed->second <= dense) {
-      best = levels;
-      predicted = probed == measured_.end() ? seconds : probed->second;
-      bytes = choice.wire_bytes;
-    }
-  }
-  for (const auto& [levels, seconds] : measured_) {
-    const double less = elsewhere_ ? 0 : bytes_of(levels);
-    const bool better = goal_ == perf::Goal::kFastest || elsewhere_ ? seconds < 0.99 * predicted
-                                                                    : seconds <= dense && less < 0.99 * bytes;
-    if (!better) continue;
-    best = levels;
-    predicted = seconds;
-    bytes = less;
-  }
-  if (elsewhere_)
-    for (std::size_t i = 0; i < best.size(); ++i)
-      reasons_[i] = all_dense(best) ? "dense: steps are no shorter compressed"
-                                    : "saves " + ms_text(dense - predicted) + " of " + ms_text(dense) + " ms";
-  else
-    explain(model, at_places(best), dense);
-  return best;
-}
-
-// Each layer's level, by what it would be to have it otherwise.
-void Guard::explain(const perf::StepModel& model, std::span<const int> places, double dense_seconds) {
-  std::vector<int> levels(places.begin(), places.end());
-  const double scale =
-      dense_seconds / std::max(1e-9, perf::step_seconds(model, std::vector<int>(levels.size(), kDense)));
-  const double seconds = perf::step_seconds(model, levels) * scale;
-  for (std::size_t p = 0; p < levels.size(); ++p) {
-    const auto tensor = static_cast<std::size_t>(costs_.tensors()[p]);
-    const int level = levels[p], other = level == kDense ? may_[tensor] : kDense;
-    std::string& reason = reasons_[tensor];
-    reason.clear();
-    if (model.layers[p].levels.empty()) reason = "not worth compressing";
-    if (model.layers[p].levels.empty() || other == level) continue;
-    levels[p] = other;
-    const double gain = perf::step_seconds(model, levels) * scale - seconds;
-    levels[p] = level;
-    const double tenth = 1e-3 * dense_seconds;
-    const std::string of = " of " + ms_text(dense_seconds) + " ms";
-    if (level == kDense)
-      reason = gain > tenth ? "dense: compressing it would cost " + ms_text(gain) + of
-                            : "dense: hidden behind backward";
-    else
-      reason = gain > tenth ? "saves " + ms_text(gain) + of : "saves traffic at no cost";
-  }
 }
 
 void Guard::watch(const StepTrace& trace, bool plain) {
@@ -320,7 +238,7 @@ void Guard::watch(const StepTrace& trace, bool plain) {
   if (tells(trace)) (plain ? dense_ : window_).push_back(seconds_between(*trace.begin, trace.end));
   if (++window_steps_ >= kWindow) end_window();
   if (phase_ != Phase::kGuarding || all_dense(in_force_) || step_ < next_dense_) return;
-  next_dense_ = step_ + dense_every_;
+  next_dense_ = step_ + (doubts_ ? kDoubtEvery : dense_every_);
   note("probe", std::vector<int>(may_.size(), kDense), kUnknown, kUnknown,
        "to know what a dense step takes by now");
   exchange_.set_plain(true);
@@ -336,6 +254,8 @@ void Guard::end_window() {
   control_bytes_ += values.size() * sizeof values[0];
   std::copy(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(fresh),
             dense_.begin() + static_cast<std::ptrdiff_t>(agreed_dense_));
+  if (dense_.size() > kDenseKept)
+    dense_.erase(dense_.begin(), dense_.end() - static_cast<std::ptrdiff_t>(kDenseKept));
   agreed_dense_ = dense_.size();
   const Median now = median_of({values.begin() + static_cast<std::ptrdiff_t>(fresh), values.end()});
   const std::size_t steps = std::exchange(window_, {}).size();
@@ -385,6 +305,9 @@ void Guard::end_window() {
     retry_at_ = -1;
     return start_probe("steps do not take what they should");
   }
+  // Slower, it seems, but by too few dense steps to say so: more of them, which cost nothing where that is so.
+  doubts_ = !dense_now && now.value > kSlower * dense_median().value;
+  if (doubts_) next_dense_ = step_;
   // From here on against what was measured.
   if (checked_ || (off > kDrift && surprises_ == 0)) return;
   checked_ = true;

@@ -17,6 +17,7 @@
 
 #include "accordion/base/median.h"
 #include "accordion/comm/communicator.h"
+#include "accordion/engine/guard_choice.h"
 #include "accordion/engine/step_costs.h"
 #include "accordion/exchange/exchange.h"
 #include "accordion/log/guard_event.h"
@@ -76,8 +77,6 @@ class Guard {
   void watch(const StepTrace& trace, bool plain);
   void end_window();
   void decide(const std::string& why);
-  std::vector<int> choose(double& predicted);
-  void explain(const perf::StepModel& model, std::span<const int> places, double dense_seconds);
   void put(const std::vector<int>& levels, bool plain = false);
   void note(std::string event, std::vector<int> levels, double predicted, double measured,
             std::string reason);
@@ -103,8 +102,8 @@ class Guard {
   std::vector<Block> blocks_;  // Of the probe, the first being under way,
   int block_step_ = 0;         // so many steps of it,
   std::vector<WatchedStep> watched_;
-  std::string why_;                                            // and its cause.
-  std::vector<std::pair<std::vector<int>, double>> measured_;  // Levels that were probed, and their steps.
+  std::string why_;               // and its cause.
+  std::vector<Probed> measured_;  // Levels that were probed, and their steps.
 
   std::vector<double> window_,
       dense_;                     // Seconds of steps: in this window; dense ones since the last probe began.
@@ -113,7 +112,8 @@ class Guard {
   bool expects_ = false,
        checked_ = false;  // Whether there is something to hold steps against; whether that was measured.
   double expected_ = 0;
-  int surprises_ = 0;  // Decisions in a row whose first window was not as foreseen.
+  bool doubts_ = false;  // Whether steps seem slower than dense ones.
+  int surprises_ = 0;    // Decisions in a row whose first window was not as foreseen.
   std::int64_t dense_every_ = 0, next_dense_ = 0, retry_at_ = -1, wait_ = 200;
 
   std::vector<GuardEvent> events_;

@@ -1,0 +1,123 @@
+#include "accordion/engine/guard_choice.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+
+#include "accordion/base/median.h"
+#include "accordion/exchange/layer.h"
+
+namespace accordion {
+namespace {
+
+std::string ms_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, seconds < 0.01 ? "%.2f" : seconds < 0.1 ? "%.1f" : "%.0f", 1e3 * seconds);
+  return text;
+}
+
+// A step's model, asked about levels by tensor.
+class Foreseen {
+ public:
+  Foreseen(const StepCosts& costs, std::span<const int> may) : costs_(costs), model_(costs.model(may)) {}
+
+  const perf::StepModel& model() const { return model_; }
+
+  // A layer that its codecs leave dense has no levels.
+  std::vector<int> places(const std::vector<int>& levels) const {
+    std::vector<int> places;
+    for (std::size_t p = 0; p < model_.layers.size(); ++p)
+      places.push_back(
+          model_.layers[p].levels.empty() ? kDense : levels[static_cast<std::size_t>(costs_.tensors()[p])]);
+    return places;
+  }
+  double seconds(const std::vector<int>& levels) const { return perf::step_seconds(model_, places(levels)); }
+  double bytes(const std::vector<int>& levels) const {
+    return perf::simulate(model_, places(levels)).wire_bytes;
+  }
+
+ private:
+  const StepCosts& costs_;
+  perf::StepModel model_;
+};
+
+// Each layer's level, by what it would be to have it otherwise. `scale`: of measured seconds to simulated ones.
+std::vector<std::string> reasons(const Foreseen& foreseen, const StepCosts& costs, std::span<const int> may,
+                                 const std::vector<int>& chosen, double scale, double dense_seconds) {
+  std::vector<std::string> reasons(may.size());
+  std::vector<int> levels = chosen;
+  const double seconds = foreseen.seconds(levels);
+  const std::string of = " of " + ms_text(dense_seconds) + " ms";
+  for (std::size_t p = 0; p < costs.tensors().size(); ++p) {
+    const auto tensor = static_cast<std::size_t>(costs.tensors()[p]);
+    const int level = chosen[tensor];
+    std::string& reason = reasons[tensor];
+    if (foreseen.model().layers[p].levels.empty()) {
+      reason = "not worth compressing";
+      continue;
+    }
+    levels[tensor] = level == kDense ? may[tensor] : kDense;
+    const double gain = scale * (foreseen.seconds(levels) - seconds);
+    levels[tensor] = level;
+    const bool tells = gain > 1e-3 * dense_seconds;
+    if (level == kDense)
+      reason =
+          tells ? "dense: compressing it would cost " + ms_text(gain) + of : "dense: hidden behind backward";
+    else
+      reason = tells ? "saves " + ms_text(gain) + of : "saves traffic at no cost";
+  }
+  return reasons;
+}
+
+}  // namespace
+
+GuardChoice choose(const StepCosts& costs, std::span<const int> may, const std::vector<Probed>& probed,
+                   double dense_seconds, perf::Goal goal) {
+  const Foreseen foreseen(costs, may);
+  const std::vector<int> dense(may.size(), kDense);
+  std::vector<double> longer = {dense_seconds / std::max(foreseen.seconds(dense), 1e-9)};
+  for (const auto& [levels, seconds] : probed)
+    longer.push_back(seconds / std::max(foreseen.seconds(levels), 1e-9));
+  const double scale = *std::max_element(longer.begin(), longer.end());
+
+  GuardChoice best{dense, dense_seconds, {}};
+  double bytes = foreseen.bytes(dense);
+  const auto consider = [&](const std::vector<int>& levels, double seconds) {
+    const double less = foreseen.bytes(levels);
+    const bool better = goal == perf::Goal::kFastest ? seconds < 0.99 * best.seconds
+                                                     : seconds <= dense_seconds && less < 0.99 * bytes;
+    if (!better) return;
+    best = {levels, seconds, {}};
+    bytes = less;
+  };
+  for (const auto& [levels, seconds] : probed) consider(levels, seconds);
+  const perf::Choice found = perf::what_pays(foreseen.model(), goal);
+  std::vector<int> levels = dense;
+  for (std::size_t p = 0; p < found.levels.size(); ++p)
+    levels[static_cast<std::size_t>(costs.tensors()[p])] = found.levels[p];
+  const bool was_probed = std::any_of(probed.begin(), probed.end(), [&](const Probed& each) {
+    return foreseen.places(each.first) == found.levels;
+  });
+  if (!was_probed && found.levels != foreseen.places(dense)) consider(levels, scale * found.seconds);
+  best.reasons = reasons(foreseen, costs, may, best.levels, scale, dense_seconds);
+  return best;
+}
+
+GuardChoice choose_probed(std::span<const int> may, const std::vector<Probed>& probed, double dense_seconds,
+                          perf::Goal goal) {
+  GuardChoice best{std::vector<int>(may.size(), kDense), dense_seconds, {}};
+  // Probed strongest first: with no bytes to compare, the first that does no harm.
+  for (const auto& [levels, seconds] : probed) {
+    const bool better = goal == perf::Goal::kFastest
+                            ? seconds < 0.99 * best.seconds
+                            : best.levels.front() == kDense && seconds <= dense_seconds;
+    if (better) best = {levels, seconds, {}};
+  }
+  const bool dense = best.seconds == dense_seconds;
+  best.reasons.assign(may.size(), dense ? "dense: steps are no shorter compressed"
+                                        : "steps take " + ms_text(best.seconds) + " instead of " +
+                                              ms_text(dense_seconds) + " ms");
+  return best;
+}
+
+}  // namespace accordion
