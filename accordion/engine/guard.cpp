@@ -12,7 +12,7 @@ namespace accordion {
 namespace {
 
 constexpr int kWindow = 50;           // Steps.
-constexpr int kBlock = 4;             // Steps of a probe in a row; the first does not count.
+constexpr int kBlock = 5;             // Steps of a probe in a row; the first does not count.
 constexpr std::size_t kMostCaps = 4;  // Levels that a probe tries.
 constexpr std::size_t kEnough = 6;    // Steps whose median has an interval.
 constexpr double kSlower = 1.02;      // Than dense steps: too slow.
