@@ -76,7 +76,9 @@ void Guard::start_anew() {
   phase_ = Phase::kSettling;
   blocks_.clear();
   buckets_.clear();
-  if (exchange_.plain()) put(in_force_);
+  if (!exchange_.plain()) return;
+  note("go on", in_force_, kUnknown, kUnknown, "steps are not what they were");
+  put(in_force_);
 }
 
 void Guard::end_step(const StepTrace& trace) {

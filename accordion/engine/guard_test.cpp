@@ -257,6 +257,8 @@ TEST(Guard, NothingIsStrongerThanItMayBe) {
 TEST(Guard, IsReplayedFromItsRecord) {
   on_ranks([](Communicator& comm) {
     Rank rank(comm, perf::Goal::kFastest);
+    rank.run(4, kSlow);  // Into the dense steps of the first probe,
+    rank.guard().start_anew();
     rank.run(120, kSlow);
     rank.guard().allow(std::vector{0, 1, 1});
     rank.run(900, kSlow);
@@ -274,7 +276,7 @@ TEST(Guard, IsReplayedFromItsRecord) {
     for (const Json& event : Json::parse(text)) from_json(event, events.emplace_back());
 
     Rank again(comm, events);
-    again.run(120, kFast);  // Whatever steps take now.
+    again.run(124, kFast);  // Whatever steps take now.
     again.guard().allow(std::vector{0, 1, 1});
     again.run(1200, kFast);
     EXPECT_EQ(again.log(), rank.log());
