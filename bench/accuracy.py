@@ -8,27 +8,12 @@ the test set is evaluated, with the clock stopped; the target counts as reached 
 """
 
 import argparse
-import gzip
 import json
 import pathlib
 import statistics
 import time
 
 import workers
-
-
-def read_idx(path):
-    import numpy
-    import torch
-    data = gzip.decompress(path.read_bytes())
-    dims = [int.from_bytes(data[4 + 4 * i:8 + 4 * i], "big") for i in range(data[3])]
-    return torch.from_numpy(numpy.frombuffer(data, numpy.uint8, offset=4 + 4 * len(dims)).reshape(dims).copy())
-
-
-def load(folder, part, samples):
-    images = read_idx(folder / f"{part}-images-idx3-ubyte.gz")[:samples]
-    labels = read_idx(folder / f"{part}-labels-idx1-ubyte.gz")[:samples]
-    return images.unsqueeze(1).float() / 255 - 0.5, labels.long()
 
 
 def accuracy(model, images, labels):
@@ -86,6 +71,7 @@ def train(arguments, seed, guarded, train_set, test_set):
 
 def worker(arguments):
     import torch.distributed as dist
+    from fashion_mnist import load
 
     train_set, test_set = load(arguments.data, "train", arguments.samples), load(arguments.data, "t10k", arguments.test_samples)
     rows = []

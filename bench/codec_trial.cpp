@@ -8,6 +8,7 @@
 
 #include "accordion/base/parallel.h"
 #include "accordion/compress/local_group.h"
+#include "accordion/engine/step_costs.h"
 #include "accordion/exchange/frame.h"
 
 namespace accordion::bench {
@@ -22,17 +23,6 @@ Context context_of(int tensor, int rank, int world, int step) {
           .tensor = tensor,
           .rank = rank,
           .world = world};
-}
-
-perf::Collective collective_of(Pattern pattern) {
-  switch (pattern) {
-    case Pattern::kGather:
-      return perf::Collective::kGather;
-    case Pattern::kScatter:
-      return perf::Collective::kScatter;
-    default:
-      return perf::Collective::kSum;
-  }
 }
 
 }  // namespace

@@ -7,7 +7,8 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "tests" / "reference"), str(ROOT / "bench")]
+sys.path[:0] = [str(ROOT / "build" / "python"), str(ROOT / "tests" / "reference"), str(ROOT / "bench"),
+                str(ROOT / "examples" / "pytorch")]
 
 # As the program sets it for its own workers: without it, page faults dominate on both sides.
 ALLOCATOR = ("glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:"

@@ -13,17 +13,6 @@ namespace {
 // Seconds of a level that is not to be chosen.
 constexpr double kNever = 1e6;
 
-perf::Collective collective_of(Pattern pattern) {
-  switch (pattern) {
-    case Pattern::kGather:
-      return perf::Collective::kGather;
-    case Pattern::kScatter:
-      return perf::Collective::kScatter;
-    default:
-      return perf::Collective::kSum;
-  }
-}
-
 bool is_dense(const WatchedStep& step) {
   return std::all_of(step.levels.begin(), step.levels.end(), [](int level) { return level == kDense; });
 }
@@ -56,6 +45,17 @@ double median_over(std::span<const WatchedStep> steps, bool dense, Of of) {
 }
 
 }  // namespace
+
+perf::Collective collective_of(Pattern pattern) {
+  switch (pattern) {
+    case Pattern::kGather:
+      return perf::Collective::kGather;
+    case Pattern::kScatter:
+      return perf::Collective::kScatter;
+    default:
+      return perf::Collective::kSum;
+  }
+}
 
 WatchedStep watched_step(const StepTrace& trace, std::vector<int> levels) {
   WatchedStep step{std::move(levels), seconds_between(*trace.begin, trace.end), {}};

@@ -13,6 +13,9 @@
 
 namespace accordion {
 
+// What a round's pattern is to the model of a step.
+perf::Collective collective_of(Pattern pattern);
+
 // A step's levels and times; after agree(), of all ranks.
 struct WatchedStep {
   struct Layer {
