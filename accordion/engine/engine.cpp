@@ -125,9 +125,7 @@ void Engine::end_step(const StepTrace& trace) {
 
 std::optional<ExplainedStep> Engine::explain_step() {
   settle();
-  std::vector<std::size_t> counts;
-  for (std::size_t i = 0; i < tensors(); ++i) counts.push_back(tensor(i).shape.count());
-  return recent_.explain(group_.control(), guard_ ? &guard_->costs() : nullptr, std::move(counts));
+  return recent_.explain(group_.control(), guard_ ? &guard_->costs() : nullptr, exchange_);
 }
 
 void Engine::set_batch(std::int64_t local_samples, std::int64_t global_samples) {

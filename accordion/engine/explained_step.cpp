@@ -36,7 +36,7 @@ void RecentSteps::add(const StepTrace& trace, std::vector<int> levels) {
 }
 
 std::optional<ExplainedStep> RecentSteps::explain(Communicator& ranks, const StepCosts* costs,
-                                                  std::vector<std::size_t> counts) const {
+                                                  const Exchange& exchange) const {
   if (steps_.empty()) return std::nullopt;
   const auto& [last, levels] = steps_.back();
   std::vector<std::vector<Slice>> buckets;
@@ -45,7 +45,7 @@ std::optional<ExplainedStep> RecentSteps::explain(Communicator& ranks, const Ste
   for (const auto& [trace, same] : steps_)
     if (trace.buckets.size() == buckets.size()) watched.push_back(watched_step(trace, same));
   agree(ranks, watched);
-  StepCosts own(std::move(counts), ranks.size());
+  StepCosts own(exchange, ranks.size());
   own.learn(watched, buckets);
   const StepCosts& known = costs && !costs->tensors().empty() ? *costs : own;
   std::vector<int> may = levels, places;

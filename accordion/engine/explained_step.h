@@ -24,7 +24,7 @@ class RecentSteps {
   // The last of them. What is predicted follows from `costs`, where those were learned from other steps, or else from the parts
   // of these. Nothing where no step was seen whole. Collective.
   std::optional<ExplainedStep> explain(Communicator& ranks, const StepCosts* costs,
-                                       std::vector<std::size_t> counts) const;
+                                       const Exchange& exchange) const;
 
  private:
   static constexpr std::size_t kKept = 9;

@@ -36,14 +36,7 @@ Guard::Guard(perf::Goal goal, std::vector<CodecOptions> levels, Exchange& exchan
       may_(exchange.tensors(), 0),
       in_force_(exchange.tensors(), 0),
       reasons_(exchange.tensors()),
-      costs_(
-          [&] {
-            std::vector<std::size_t> counts;
-            for (std::size_t i = 0; i < exchange.tensors(); ++i)
-              counts.push_back(exchange.tensor(i).shape.count());
-            return counts;
-          }(),
-          ranks.size()) {}
+      costs_(exchange, ranks.size()) {}
 
 Guard::Guard(std::vector<GuardEvent> replay, std::vector<CodecOptions> levels, Exchange& exchange,
              Communicator& ranks)

@@ -51,8 +51,7 @@ class Guard {
   std::vector<GuardEvent> take_events() { return std::exchange(events_, {}); }
   std::uint64_t take_control_bytes() { return std::exchange(control_bytes_, 0); }
 
-  // The last step that was watched whole, and what a step at its levels was foreseen to be, where it was.
-  const std::vector<WatchedStep>& watched() const { return watched_; }
+  // What it has learned of steps.
   const StepCosts& costs() const { return costs_; }
 
  private:

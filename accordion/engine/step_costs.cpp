@@ -95,6 +95,10 @@ void agree(Communicator& ranks, std::vector<WatchedStep>& steps) {
   for (double* value : least) *value = -values[at++];
 }
 
+StepCosts::StepCosts(const Exchange& exchange, int ranks) : ranks_(ranks) {
+  for (std::size_t i = 0; i < exchange.tensors(); ++i) counts_.push_back(exchange.tensor(i).shape.count());
+}
+
 void StepCosts::learn(std::span<const WatchedStep> steps, const std::vector<std::vector<Slice>>& buckets) {
   tensors_.clear();
   bucket_of_.clear();

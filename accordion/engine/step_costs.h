@@ -9,6 +9,7 @@
 
 #include "accordion/comm/communicator.h"
 #include "accordion/engine/step_trace.h"
+#include "accordion/exchange/exchange.h"
 #include "accordion/perf/step.h"
 
 namespace accordion {
@@ -46,8 +47,8 @@ void agree(Communicator& ranks, std::vector<WatchedStep>& steps);
 
 class StepCosts {
  public:
-  // How many values each tensor has.
-  StepCosts(std::vector<std::size_t> counts, int ranks) : counts_(std::move(counts)), ranks_(ranks) {}
+  // Of steps of this exchange's tensors.
+  StepCosts(const Exchange& exchange, int ranks);
 
   // From steps with the same buckets, after agree(), some of them all dense. What they say replaces what was known.
   void learn(std::span<const WatchedStep> steps, const std::vector<std::vector<Slice>>& buckets);
