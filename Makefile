@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 JOBS ?= 2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo python test test-debian13 fuzz bench format tidy setup setup-python setup-test setup-fuzz clean
+.PHONY: build demo python test test-debian13 soak fuzz bench format tidy setup setup-python setup-test setup-fuzz clean
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -72,6 +72,12 @@ test: setup-test
 test-debian13:
 	$(call install,debootstrap)
 	@tools/debian13 --jobs $(JOBS) $(PACKAGES) $(TEST_PACKAGES) $(DEBIAN13_OPTIONS)
+
+# Runs that are killed and gone on with, against the same runs left alone: every codec with every controller.
+SOAK_MINUTES ?= 20
+soak: build
+	$(call install,python3 procps)
+	@cd tests && PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 soak.py --minutes $(SOAK_MINUTES)
 
 setup-fuzz: setup-test
 	$(call install,$(FUZZ_PACKAGES))

@@ -74,8 +74,9 @@ Ending train(const PlannedRun& run, const std::string& program) {
     throw Error(run.folder.parent_path().string() + ": cannot create the folder: " + error.message());
   write_whole(recipe, recipe_text(run.setting->options) + "seed = " + std::to_string(run.seed) + "\n");
   WorkerSpec spec;
-  spec.argv = {program,       "train",  "--recipe", recipe.string(), "--out", run.folder.string(),
-               "--overwrite", "--quiet"};
+  // A run that was cut short goes on; what is there of another one gives way.
+  spec.argv = {program,    "train",       "--recipe", recipe.string(), "--out", run.folder.string(),
+               "--resume", "--overwrite", "--quiet"};
   // Longer than `train` gives its ranks.
   return supervise({spec}, {.stop_seconds = std::max(60.0, run.setting->options.launch.timeout) + 10});
 }

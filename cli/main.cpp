@@ -62,6 +62,10 @@ int main(int argc, char** argv) {
   try {
     add("train", "Train a model with one or more workers.",
         [&](CLI::App& verb) { return accordion::cli::add_train(verb, argc, argv); });
+    add("resume", "Go on with a run from its last checkpoint.",
+        [&](CLI::App& verb) { return accordion::cli::add_resume(verb, argc, argv); });
+    add("export", "Write a run's model as a safetensors file.",
+        [](CLI::App& verb) { return accordion::cli::add_export(verb); });
     add("compare", "Train several settings with several seeds, and print one table of them.",
         [](CLI::App& verb) { return accordion::cli::add_compare(verb); });
     add("decide", "Replay recorded norms through a controller: each layer's level, and why.",

@@ -19,6 +19,11 @@ struct LaunchOptions {
   std::string data_dir;
   std::string out;
   bool overwrite = false;
+  bool resume = false;
+  std::string checkpoint_every = "auto";
+  int keep = 2;
+  int check_every = 0;
+  int max_restarts = 0;
   bool quiet = false;
 
   void fields(auto&& field) {
@@ -34,6 +39,18 @@ struct LaunchOptions {
     field("data-dir", data_dir, "Folder of the data set; empty for the usual places.");
     field("out", out, "Run folder; empty for a new one under runs/.");
     field("overwrite", overwrite, "Replace the run that the run folder holds.");
+    field("resume", resume,
+          "Go on with the run that the run folder holds, from its last checkpoint, if it is this very run.");
+    field("checkpoint-every", checkpoint_every,
+          "When to write a checkpoint beside those at the run's end and when it is asked to stop: 500steps, "
+          "10min, 1epoch; "
+          "auto: after epochs, for at most a hundredth of the time; never, also not at the end.");
+    field("keep", keep, "Checkpoints that stay.", at_least(1).up_to(1e6));
+    field("check-every", check_every,
+          "Compare the workers' weights after so many steps; 0: after each epoch.", at_least(0));
+    field("max-restarts", max_restarts,
+          "Start the workers again, from the last checkpoint, up to so many times after a failure.",
+          at_least(0).up_to(1e6));
     field("quiet", quiet, "Print nothing but errors.");
   }
 };

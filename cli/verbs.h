@@ -12,6 +12,8 @@ using Run = std::function<int()>;
 
 // `argv` is the program's own, for verbs that start the program again.
 Run add_train(CLI::App& verb, int argc, char** argv);
+Run add_resume(CLI::App& verb, int argc, char** argv);
+Run add_export(CLI::App& verb);
 Run add_compare(CLI::App& verb);
 Run add_decide(CLI::App& verb);
 Run add_traffic(CLI::App& verb);

@@ -27,6 +27,29 @@ def free_port():
         return s.getsockname()[1]
 
 
+def last_checkpoint(run):
+    return max((pathlib.Path(run) / "checkpoints").glob("step-*"), key=lambda path: int(path.name[5:]))
+
+
+def weights(run):
+    """The bytes of a run's parameters and its optimizer's state."""
+    return (last_checkpoint(run) / "common.safetensors").read_bytes()
+
+
+def forget_after(run, step):
+    """As if the run had been killed right after its checkpoint of that step."""
+    (run / "summary.json").unlink()
+    for path in (run / "checkpoints").iterdir():
+        if int(path.name[5:]) > step:
+            shutil.rmtree(path)
+
+
+def read_run(folder):
+    folder = pathlib.Path(folder)
+    epochs = [json.loads(line) for line in (folder / "epochs.jsonl").read_text().splitlines()]
+    return json.loads((folder / "config.json").read_text()), epochs, json.loads((folder / "summary.json").read_text())
+
+
 class ProgramTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="accordion-test-"))
@@ -47,6 +70,4 @@ class ProgramTest(unittest.TestCase):
         return out, err
 
     def read_run(self, folder):
-        folder = pathlib.Path(folder)
-        epochs = [json.loads(line) for line in (folder / "epochs.jsonl").read_text().splitlines()]
-        return json.loads((folder / "config.json").read_text()), epochs, json.loads((folder / "summary.json").read_text())
+        return read_run(folder)

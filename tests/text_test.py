@@ -3,9 +3,11 @@
 import json
 import math
 import random
+import shutil
 import unittest
 
-from program import ProgramTest
+from program import ProgramTest, forget_after, weights
+from train_test import without_times
 
 LSTM = ["--model", "lstm:layers=1,hidden=24,dropout=0.1", "--data", "wikitext2"]
 WORDS = [f"w{i}" for i in range(40)]
@@ -58,7 +60,16 @@ class Text(ProgramTest):
         for first, second in zip(epochs, again):
             for key in ("train_loss", "test_loss", "payload_bytes", "layers"):
                 self.assertEqual(first[key], second[key])
-        self.assertEqual((self.folder / "a/checkpoints/model.pt").read_bytes(), (self.folder / "b/checkpoints/model.pt").read_bytes())
+        self.assertTrue(weights(self.folder / "a") == weights(self.folder / "b"))
+
+    def test_goes_on_in_the_middle_of_its_streams(self):
+        lstm = [*LSTM, "--epochs", 2]
+        _, epochs = self.train("whole", *lstm, "--checkpoint-every", "40steps", "--keep", 9)
+        shutil.copytree(self.folder / "whole", self.folder / "part")
+        forget_after(self.folder / "part", 40)
+        self.run_program("resume", "part", "--quiet")
+        self.assertEqual(without_times(self.read_run(self.folder / "part")[1]), without_times(epochs))
+        self.assertTrue(weights(self.folder / "whole") == weights(self.folder / "part"))
 
     def test_a_run_sends_what_traffic_foretells(self):
         for arguments in (["--codec", "topk:keep=0.02"], ["--codec", "powersgd:approx-rank=2", "--accumulate", 2, "--drop-last"]):

@@ -15,17 +15,6 @@ namespace {
 // Whole words of any codec's bits; the last chunks may be short or empty.
 constexpr std::size_t kAlign = 64;
 
-struct Chunk {
-  std::size_t offset, count;
-};
-
-Chunk chunk_of(std::size_t n, int world, int owner) {
-  const auto ranks = static_cast<std::size_t>(world);
-  const std::size_t length = ((n + ranks - 1) / ranks + kAlign - 1) / kAlign * kAlign;
-  const std::size_t offset = std::min(n, length * static_cast<std::size_t>(owner));
-  return {offset, std::min(length, n - offset)};
-}
-
 Shape flat(std::size_t count) {
   return {{static_cast<std::int64_t>(count)}};
 }
@@ -143,6 +132,13 @@ class Chunked final : public Compressor {
 };
 
 }  // namespace
+
+Chunk chunk_of(std::size_t n, int world, int owner) {
+  const auto ranks = static_cast<std::size_t>(world);
+  const std::size_t length = ((n + ranks - 1) / ranks + kAlign - 1) / kAlign * kAlign;
+  const std::size_t offset = std::min(n, length * static_cast<std::size_t>(owner));
+  return {offset, std::min(length, n - offset)};
+}
 
 std::unique_ptr<Compressor> make_chunked(const Shape& shape, int world, const MakePiece& to_owner,
                                          const MakePiece& from_owner) {

@@ -12,6 +12,12 @@
 
 namespace accordion {
 
+// The part of a tensor of n elements that rank `owner` answers for.
+struct Chunk {
+  std::size_t offset, count;
+};
+Chunk chunk_of(std::size_t n, int world, int owner);
+
 using MakePiece = std::function<std::unique_ptr<Compressor>(const Shape&)>;
 using PieceBytes = std::function<std::size_t(const Shape&)>;
 

@@ -82,6 +82,11 @@ bool CommunicationThread::last_step_kept() {
   return kept_;
 }
 
+StepClock::time_point CommunicationThread::last_ready() {
+  std::lock_guard lock(mutex_);
+  return last_ready_;
+}
+
 void CommunicationThread::pause() {
   std::lock_guard lock(mutex_);
   last_end_.reset();
@@ -237,6 +242,7 @@ void CommunicationThread::end_step(std::vector<Job>& step) {
   {
     std::lock_guard lock(mutex_);
     kept_ = kept;
+    last_ready_ = step.back().ready;
     trace.begin = last_end_;
   }
   if (at_step_end_) {

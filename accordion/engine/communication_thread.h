@@ -93,6 +93,8 @@ class CommunicationThread {
 
   // Whether the last step that has ended was kept.
   bool last_step_kept();
+  // When its last bucket came: from then on this rank has waited for the others.
+  StepClock::time_point last_ready();
   Overlap take_overlap();
 
   // Something else comes before the next step: an evaluation, a checkpoint.
@@ -133,6 +135,7 @@ class CommunicationThread {
   bool step_ended_ = true;                     // Whether the step whose last bucket was prepared has ended.
   std::optional<Clock::time_point> last_end_;  // Of a step, if nothing came after it.
   bool kept_ = true;
+  Clock::time_point last_ready_ = {};
   bool stop_ = false, all_prepared_ = false;
   std::exception_ptr failure_;  // Of the step under way, and of all that follow once broken.
   bool broken_ = false;

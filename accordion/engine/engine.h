@@ -112,6 +112,9 @@ class Engine {
   // Whether the last step was kept: false when a rank's gradients were not finite.
   bool last_step_kept() { return thread_.last_step_kept(); }
 
+  // When its last bucket came: from then on this rank has waited for the others.
+  StepClock::time_point last_ready() { return thread_.last_ready(); }
+
   // After each step, where the controller watches windows of steps; elsewhere it does nothing. `last`: of
   // training, which has nothing left to decide. Collective.
   void end_step(double next_learning_rate, bool last = false) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "accordion/base/error.h"
+#include "accordion/base/json.h"
 
 namespace accordion {
 namespace {
@@ -331,6 +332,11 @@ void Guard::note(std::string event, std::vector<int> levels, double predicted, d
 void Guard::save_state(const StateWriter& state) const {
   state.put("step", step_);
   state.put("levels", std::vector<std::int64_t>(in_force_.begin(), in_force_.end()));
+  state.put("plain", exchange_.plain());
+  state.put("control_bytes", control_bytes_);
+  Json events = Json::array();
+  for (const GuardEvent& event : events_) events.push_back(to_json(event));
+  state.put("events", events.dump());
 }
 
 void Guard::load_state(const StateReader& state) {
@@ -341,8 +347,19 @@ void Guard::load_state(const StateReader& state) {
     if (levels[i] < kDense || levels[i] > may_[i])
       throw Error("state with level " + std::to_string(levels[i]) + " in force, expected at most " +
                   std::to_string(may_[i]));
+  bool plain = false;
+  state.get("plain", plain);
+  state.get("control_bytes", control_bytes_);
+  std::string text;
+  state.get("events", text);
+  events_.clear();
+  for (const Json& event : Json::parse(text)) from_json(event, events_.emplace_back());
   phase_ = Phase::kSettling;
+  while (replayed_ < recorded_.size() && recorded_[replayed_].step <= step_) ++replayed_;
   put({levels.begin(), levels.end()});
+  if (replays_) return exchange_.set_plain(plain);
+  // What was watched is not kept; in a replay of this run, a plain step that was to come is not plain any more.
+  note("go on", in_force_, kUnknown, kUnknown, "from a checkpoint, watching anew");
 }
 
 void Guard::replay() {

@@ -72,6 +72,8 @@ Json to_json(const EpochRecord& record) {
   json["saturated"] = record.saturated;
   json["input_wait_seconds"] = record.input_wait_seconds;
   json["hidden_share"] = record.hidden_share;
+  if (record.waited_for_rank) json["waited_for_rank"] = *record.waited_for_rank;
+  if (record.waited_seconds) json["waited_seconds"] = *record.waited_seconds;
   if (record.hessian_eigenvalue) json["hessian_eigenvalue"] = *record.hessian_eigenvalue;
   json["layers"] = layers_json(record.layers);
   for (const WindowRecord& window : record.windows) json["windows"].push_back(to_json(window));
@@ -125,6 +127,8 @@ void from_json(const Json& json, EpochRecord& record) {
   read_optional(json, "hessian_eigenvalue", record.hessian_eigenvalue);
   read_optional(json, "input_wait_seconds", record.input_wait_seconds);
   read_optional(json, "hidden_share", record.hidden_share);
+  read_optional(json, "waited_for_rank", record.waited_for_rank);
+  read_optional(json, "waited_seconds", record.waited_seconds);
   read_layers(json, record.layers);
   record.windows.clear();
   if (json.contains("windows"))

@@ -53,6 +53,9 @@ struct EpochRecord {
   std::uint64_t saturated = 0;    // Beyond the range of 16 bits, and sent as its largest.
   double input_wait_seconds = 0;  // Steps that waited for their batch.
   double hidden_share = 0;        // Of communication, behind backward.
+  // The rank that the others waited for longest, and how long: what steps would have saved had it been as fast as the next one.
+  std::optional<int> waited_for_rank = {};
+  std::optional<double> waited_seconds = {};
   std::optional<double> hessian_eigenvalue = {};
   std::vector<LayerRecord> layers;         // Of the epoch, or of the last window that has ended.
   std::vector<WindowRecord> windows = {};  // That ended in this epoch.

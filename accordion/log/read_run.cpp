@@ -1,28 +1,16 @@
 #include "accordion/log/read_run.h"
 
-#include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 
 #include "accordion/base/json.h"
+#include "accordion/log/read_file.h"
 #include "accordion/log/run_folder.h"
 
 namespace accordion {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_text(const fs::path& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  try {
-    if (file) return {std::istreambuf_iterator<char>(file), {}};
-  } catch (const std::ios_base::failure&) {  // Opens but does not read: a folder, say.
-  }
-  throw Error(path.string() + ": cannot read: " + std::generic_category().message(errno ? errno : EIO));
-}
 
 Json parse_object(std::string_view text, const std::string& where) {
   Json json;
@@ -36,7 +24,7 @@ Json parse_object(std::string_view text, const std::string& where) {
 }
 
 Json read_object(const fs::path& path) {
-  return parse_object(read_text(path), path.string());
+  return parse_object(read_file(path), path.string());
 }
 
 }  // namespace
@@ -53,7 +41,7 @@ Run read_run(const fs::path& folder) {
 
   const fs::path path = folder / kEpochsFile;
   if (!fs::exists(path, ignored)) return run;
-  const std::string text = read_text(path);
+  const std::string text = read_file(path);
   std::string_view rest = text;
   for (int number = 1; !rest.empty(); ++number) {
     const std::size_t end = rest.find('\n');

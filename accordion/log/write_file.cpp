@@ -73,12 +73,17 @@ std::string unfinished_line(const fs::path& path, int fd, off_t size, off_t& beg
 }  // namespace
 
 void write_whole(const fs::path& path, std::string_view text) {
+  write_whole(path, std::span(&text, 1));
+}
+
+void write_whole(const fs::path& path, std::span<const std::string_view> pieces) {
   fs::path temporary = path;
   temporary.replace_filename("." + path.filename().string() + "." + std::to_string(::getpid()) + ".tmp");
   int error = 0;
   {
     File file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    error = write_all(file.fd(), text);
+    for (const std::string_view piece : pieces)
+      if (error == 0) error = write_all(file.fd(), piece);
     if (error == 0) error = sync(file.fd());
     if (file.close() != 0 && error == 0) error = errno;
   }
@@ -87,8 +92,11 @@ void write_whole(const fs::path& path, std::string_view text) {
     ::unlink(temporary.c_str());
     fail(path, "write", error);
   }
-  // The name is safe once the folder is; one that cannot be opened costs only this.
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  sync_folder(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+// A name is safe once its folder is; one that cannot be opened costs only this.
+void sync_folder(const fs::path& folder) {
   if (const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); fd >= 0) {
     ::fsync(fd);
     ::close(fd);

@@ -32,6 +32,13 @@ class Lstm final : public Network {
   }
 
   void forget() override { hidden_ = cell_ = torch::Tensor(); }
+  std::vector<torch::Tensor> remembered() const override {
+    return hidden_.defined() ? std::vector{hidden_, cell_} : std::vector<torch::Tensor>();
+  }
+  void remember(const std::vector<torch::Tensor>& tensors) override {
+    forget();
+    if (tensors.size() == 2) hidden_ = tensors[0], cell_ = tensors[1];
+  }
 
  private:
   int layers_;

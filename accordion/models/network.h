@@ -15,6 +15,10 @@ class Network : public torch::nn::Module {
 
   // Streams start anew: a model that remembers one batch of text in the next does so no longer.
   virtual void forget() {}
+
+  // What it remembers of the last batch, which is no buffer, as each rank has its own; and the same put back.
+  virtual std::vector<torch::Tensor> remembered() const { return {}; }
+  virtual void remember(const std::vector<torch::Tensor>& tensors) {}
 };
 
 }  // namespace accordion

@@ -9,22 +9,6 @@
 namespace accordion {
 namespace {
 
-// The first thing in which a recorded run differs from the plan, or empty.
-std::string difference(const Json& config, const RunPlan& plan) {
-  const auto differs = [](const Json& record, const char* key, const Json& planned) -> std::string {
-    const auto found = record.find(key);
-    if (found == record.end()) return std::string(key) + " was not recorded";
-    return *found == planned ? "" : std::string(key) + " was " + found->dump() + " and is " + planned.dump();
-  };
-  if (const std::string text = differs(config, "workers", plan.workers); !text.empty()) return text;
-  if (plan.threads)
-    if (const std::string text = differs(config, "threads", *plan.threads); !text.empty()) return text;
-  const Json recorded = config.value("options", Json::object());
-  for (const auto& [key, planned] : plan.options.items())
-    if (const std::string text = differs(recorded, key.c_str(), planned); !text.empty()) return text;
-  return "";
-}
-
 RunResult result_of(const Run& run, const std::string& folder) {
   std::vector<EpochRecord> epochs;
   try {
@@ -45,6 +29,21 @@ RunResult result_of(const Run& run, const std::string& folder) {
 }
 
 }  // namespace
+
+std::string difference(const Json& config, const RunPlan& plan) {
+  const auto differs = [](const Json& record, const char* key, const Json& planned) -> std::string {
+    const auto found = record.find(key);
+    if (found == record.end()) return std::string(key) + " was not recorded";
+    return *found == planned ? "" : std::string(key) + " was " + found->dump() + " and is " + planned.dump();
+  };
+  if (const std::string text = differs(config, "workers", plan.workers); !text.empty()) return text;
+  if (plan.threads)
+    if (const std::string text = differs(config, "threads", *plan.threads); !text.empty()) return text;
+  const Json recorded = config.value("options", Json::object());
+  for (const auto& [key, planned] : plan.options.items())
+    if (const std::string text = differs(recorded, key.c_str(), planned); !text.empty()) return text;
+  return "";
+}
 
 RunResult read_result(const std::filesystem::path& folder) {
   return result_of(read_run(folder), folder.string());

@@ -29,6 +29,9 @@ struct RunPlan {
   std::optional<int> threads = {};  // None: as many as the cores allow, whatever that was.
 };
 
+// The first thing in which a recorded run, as its config.json has it, differs from the plan, or empty.
+std::string difference(const Json& config, const RunPlan& plan);
+
 // Empty when the folder holds a finished run of this very plan. Else why it does not: "there is none",
 // "it was interrupted", "epochs was 2 and is 3".
 std::string why_not_finished(const std::filesystem::path& folder, const RunPlan& plan);

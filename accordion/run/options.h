@@ -43,6 +43,7 @@ struct TrainOptions {
   ControlOptions control;
   std::string guard = "none";
   std::string replay = "";
+  std::string initial = "";
   std::string diagnose = "none";
   double clip = 0;
   bool overlap = true;
@@ -85,6 +86,9 @@ struct TrainOptions {
           "in steps no longer than plain ones; `fastest` takes the shortest steps.",
           one_of(kGuardModes));
     field("replay", replay, "Run folder whose levels and batch sizes are applied, epoch by epoch.");
+    field("initial", initial,
+          "safetensors file of the weights to start from, as `accordion export` writes it; empty: random "
+          "ones.");
     field("diagnose", diagnose, "Record the largest eigenvalue of the loss's Hessian after each epoch.",
           one_of({"none", "hessian"}));
     field("clip", clip, "Limit of each worker's gradient norm, before compression; 0 for none.", at_least(0));

@@ -43,4 +43,11 @@ EpochPlan plan_text(std::size_t positions, int streams, int window, int accumula
   return plan;
 }
 
+std::size_t EpochPlan::begin_of(std::int64_t step) const {
+  std::size_t micro_batch = 0;
+  for (std::size_t s = 0; s < std::min(static_cast<std::size_t>(step), steps.size()); ++s)
+    micro_batch += static_cast<std::size_t>(steps[s].micro_batches);
+  return micro_batch;
+}
+
 }  // namespace accordion

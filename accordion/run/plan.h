@@ -17,6 +17,9 @@ struct Step {
 struct EpochPlan {
   std::vector<Step> steps;
   std::vector<Share> micro_batches;  // of all steps, in order
+
+  // The first micro-batch after so many steps.
+  std::size_t begin_of(std::int64_t step) const;
 };
 
 // `batch` samples a micro-batch, `accumulate` micro-batches a step. The last step takes what is left. A rank

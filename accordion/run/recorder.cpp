@@ -8,6 +8,7 @@
 #include "accordion/base/json.h"
 #include "accordion/base/version.h"
 #include "accordion/launch/settings.h"
+#include "accordion/log/read_run.h"
 #include "accordion/run/summary.h"
 
 namespace accordion {
@@ -42,6 +43,13 @@ Recorder::Recorder(RunFolder folder, const ControlOptions& control, const Json& 
   folder_.write_config(config);
   folder_.keep_epochs(0);
   for (const EpochRecord& record : before) add(record);
+}
+
+Recorder::Recorder(RunFolder folder, const ControlOptions& control, const Json& config, int epochs)
+    : control_(control), folder_(std::move(folder)) {
+  folder_.write_config(config);
+  folder_.keep_epochs(static_cast<std::size_t>(epochs));
+  for (const Json& line : read_run(folder_.path()).epochs) from_json(line, records_.emplace_back());
 }
 
 void Recorder::add(const EpochRecord& record) {

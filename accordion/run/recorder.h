@@ -23,6 +23,9 @@ class Recorder {
   Recorder(RunFolder folder, const ControlOptions& control, const Json& config,
            std::vector<EpochRecord> before = {});
 
+  // Goes on with the folder's own record, whose first `epochs` lines stay.
+  Recorder(RunFolder folder, const ControlOptions& control, const Json& config, int epochs);
+
   void add(const EpochRecord& record);
   // Writes and returns summary.json's contents.
   Json finish(const std::string& status, const std::string& reason = "");

@@ -25,8 +25,8 @@ class Feed {
   virtual ~Feed() = default;
 
   // The epoch that follows when those before it have been read: its steps, of up to `accumulate`
-  // micro-batches each.
-  virtual std::vector<Step> queue(int epoch, int accumulate) = 0;
+  // micro-batches each. The first `done` of them have been taken before, and their batches do not come again.
+  virtual std::vector<Step> queue(int epoch, int accumulate, std::int64_t done = 0) = 0;
 
   virtual Example next() = 0;
 

@@ -21,9 +21,11 @@ class ImageFeed final : public Feed {
                 {.augmentation = {options.crop_padding, options.flip, options.rotate},
                  .seed = static_cast<std::uint64_t>(options.seed)}) {}
 
-  std::vector<Step> queue(int epoch, int accumulate) override {
+  std::vector<Step> queue(int epoch, int accumulate, std::int64_t done) override {
     EpochPlan plan = plan_epoch(order_.size(), options_.batch, accumulate, rank_, ranks_, options_.drop_last);
-    loader_.queue(epoch, order_.epoch(epoch), std::move(plan.micro_batches));
+    std::vector<Share>& batches = plan.micro_batches;
+    batches.erase(batches.begin(), batches.begin() + static_cast<std::ptrdiff_t>(plan.begin_of(done)));
+    loader_.queue(epoch, order_.epoch(epoch), std::move(batches));
     return std::move(plan.steps);
   }
 

@@ -1,6 +1,9 @@
 #include "accordion/train/optimizer.h"
 
+#include <type_traits>
 #include <unordered_set>
+
+#include "accordion/base/error.h"
 
 namespace accordion {
 namespace {
@@ -86,6 +89,53 @@ void DecayWithMomentum::add_to_gradients() {
       gradient.add_(parameters_[i], decay_).add_(velocity_[i], momentum_);
     else
       gradient.add_(velocity_[i]);
+  }
+}
+
+namespace {
+
+// Its place in the optimizer's map: by address, which torch 1.13 writes as text.
+template <class Map>
+auto key_in(const Map&, const torch::Tensor& parameter) {
+  if constexpr (std::is_same_v<typename Map::key_type, std::string>)
+    return c10::guts::to_string(parameter.unsafeGetTensorImpl());
+  else
+    return typename Map::key_type(parameter.unsafeGetTensorImpl());
+}
+
+const torch::Tensor& tensor_named(const KeptTensors& tensors, const std::string& name) {
+  for (const auto& [known, tensor] : tensors)
+    if (known == name) return tensor;
+  throw Error("optimizer: no " + name + " of a parameter, expected the state of the same optimizer");
+}
+
+}  // namespace
+
+KeptTensors kept_of(torch::optim::Optimizer& optimizer, const torch::Tensor& parameter) {
+  const auto found = optimizer.state().find(key_in(optimizer.state(), parameter));
+  if (found == optimizer.state().end()) return {};
+  if (const auto* adamw = dynamic_cast<const torch::optim::AdamWParamState*>(found->second.get()))
+    return {{"step", torch::tensor(adamw->step(), torch::kLong)},
+            {"exp_avg", adamw->exp_avg()},
+            {"exp_avg_sq", adamw->exp_avg_sq()}};
+  const auto& sgd = dynamic_cast<const torch::optim::SGDParamState&>(*found->second);
+  if (!sgd.momentum_buffer().defined()) return {};
+  return {{"momentum_buffer", sgd.momentum_buffer()}};
+}
+
+void keep(torch::optim::Optimizer& optimizer, const torch::Tensor& parameter, const KeptTensors& tensors) {
+  if (tensors.empty()) return;
+  auto& kept = optimizer.state()[key_in(optimizer.state(), parameter)];
+  if (dynamic_cast<torch::optim::AdamW*>(&optimizer)) {
+    auto state = std::make_unique<torch::optim::AdamWParamState>();
+    state->step(tensor_named(tensors, "step").item<std::int64_t>());
+    state->exp_avg(tensor_named(tensors, "exp_avg"));
+    state->exp_avg_sq(tensor_named(tensors, "exp_avg_sq"));
+    kept = std::move(state);
+  } else {
+    auto state = std::make_unique<torch::optim::SGDParamState>();
+    state->momentum_buffer(tensor_named(tensors, "momentum_buffer"));
+    kept = std::move(state);
   }
 }
 

@@ -24,11 +24,19 @@ class DecayWithMomentum {
 
   void add_to_gradients();
 
+  const std::vector<torch::Tensor>& velocity() const { return velocity_; }
+
  private:
   std::vector<torch::Tensor> parameters_, velocity_;
   double decay_, momentum_;
   bool nesterov_;
 };
+
+// What it keeps of a parameter between steps, by its own words ("momentum_buffer"); none before the first step. And the same
+// put back.
+using KeptTensors = std::vector<std::pair<std::string, torch::Tensor>>;
+KeptTensors kept_of(torch::optim::Optimizer& optimizer, const torch::Tensor& parameter);
+void keep(torch::optim::Optimizer& optimizer, const torch::Tensor& parameter, const KeptTensors& tensors);
 
 void set_learning_rate(torch::optim::Optimizer& optimizer, double rate);
 

@@ -10,7 +10,9 @@
 #include "accordion/base/version.h"
 #include "accordion/comm/c10d_group.h"
 #include "accordion/exchange/agreement.h"
-#include "accordion/log/write_file.h"
+#include "accordion/log/read_run.h"
+#include "accordion/report/run_result.h"
+#include "accordion/run/checkpoints.h"
 #include "accordion/run/recorder.h"
 #include "accordion/run/replay.h"
 #include "accordion/train/data_options.h"
@@ -26,7 +28,8 @@ std::string lines_of(const Json& json) {
   return text;
 }
 
-void require_same_run(Communicator& control, const TrainOptions& options, const Dataset& data) {
+void require_same_run(Communicator& control, const TrainOptions& options, const Dataset& data,
+                      const RunSetup& setup) {
   const DatasetFacts known = facts_of(data);
   std::ostringstream facts;
   facts << "data set = " << data.name << "\ntraining samples = " << known.train_samples
@@ -34,27 +37,163 @@ void require_same_run(Communicator& control, const TrainOptions& options, const 
         << "\n";
   const Claim claims[] = {{"version", std::string("accordion ") + kVersion + ", torch " + TORCH_VERSION},
                           {"configuration", lines_of(to_json(options))},
-                          {"data", facts.str()}};
+                          {"data", facts.str()},
+                          {"checkpoints", lines_of({{"resume", static_cast<int>(setup.resume)},
+                                                    {"unit", static_cast<int>(setup.checkpoint_every.unit)},
+                                                    {"check_every", setup.check_every}})}};
   require_agreement(control, claims);
+}
+
+bool holds_run(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return !folder.empty() && std::filesystem::exists(folder / kConfigFile, ignored);
 }
 
 RunFolder folder_for(const TrainOptions& options, const RunSetup& setup) {
   const std::string model = options.model.substr(0, options.model.find(':'));
   return RunFolder(
       setup.out.empty() ? make_default_folder("runs", options.data, model, std::time(nullptr)) : setup.out,
-      setup.if_taken);
+      what_becomes_of(setup.out, options, setup.meeting.size, setup.resume, setup.if_taken));
 }
 
-// To memory first, so that a full disk spoils neither the last good model nor the message.
-void save_model(Network& model, const RunFolder& folder) {
-  std::ostringstream bytes;
-  torch::serialize::OutputArchive archive;
-  model.save(archive);
-  archive.save_to(bytes);
-  write_whole(folder.checkpoints() / "model.pt", bytes.str());
+// What a run that goes on has from the one before: when that started.
+Json config_of(const TrainOptions& options, const RunSetup& setup, const RunFolder& folder) {
+  Json config = run_config(to_json(options), setup.meeting.size, setup.threads, TORCH_VERSION);
+  config["launch"] = setup.launch;
+  if (setup.resume == Resume::kNo || !holds_run(folder.path())) return config;
+  const Json before = read_run(folder.path()).config;
+  if (const auto started = before.find("started"); started != before.end()) config["started"] = *started;
+  return config;
 }
+
+// The record of a run, its checkpoints, and the display: what there is beside the training itself.
+class TrainingRun {
+ public:
+  TrainingRun(const TrainOptions& options, const Dataset& data, Group& group, const RunSetup& setup)
+      : options_(options),
+        setup_(setup),
+        first_(group.rank() == 0),
+        clock_(setup.checkpoint_every, Clock::now()) {
+    std::optional<RunFolder> folder;
+    const bool holds = holds_run(setup.out);
+    if (first_) folder.emplace(folder_for(options, setup));
+    if (writes() || resumes())
+      checkpoints_.emplace(first_ ? folder->checkpoints() : "", setup.keep, group.control());
+    const auto note = [&](const std::string& text) {
+      if (first_) setup_.note(text);
+    };
+    const std::uint64_t sent = group.sent_bytes();
+    if (resumes()) loaded_ = checkpoints_->newest(note);
+    looking_bytes_ = group.sent_bytes() - sent;
+    if (first_) {
+      const Json config = config_of(options, setup, *folder);
+      recorder_.emplace(std::move(*folder), options.control, config,
+                        loaded_ ? loaded_->manifest.position.epoch : 0);
+    }
+    if (resumes() && holds) note(loaded_ ? going_on() : "no checkpoint to go on from: the run starts anew");
+    if (first_ && setup.progress_out) {
+      ProgressOptions shown = setup.progress;
+      shown.unit = sample_unit(input_shape(data));
+      progress_.emplace(*setup.progress_out, shown);
+    }
+  }
+
+  RunOutcome train(const Dataset& data, Group& group) try {
+    RunOutcome outcome;
+    Trainer trainer(options_, data, group, loaded_ ? &*loaded_ : nullptr, setup_.check_every);
+    if (!loaded_) trainer.leave_out(looking_bytes_);
+    loaded_.reset();
+    if (recorder_ && !recorder_->records().empty()) outcome.last = recorder_->records().back();
+    const TrainerCalls calls{.stop_requested = setup_.stop_requested,
+                             .checkpoint_due =
+                                 [&](bool ends_epoch) {
+                                   return clock_.due(trainer.position().step + 1, ends_epoch,
+                                                     trainer.position().epoch + 1, Clock::now());
+                                 },
+                             .write_checkpoint = [&] { write_checkpoint(trainer); },
+                             .on_step =
+                                 [&](const StepProgress& step) {
+                                   if (progress_) progress_->advance(step.global_samples, step.loss);
+                                 }};
+    while (trainer.position().epoch < options_.epochs) {
+      if (progress_) progress_->start_epoch(trainer.position().epoch + 1, trainer.samples_left());
+      const auto record = trainer.run_epoch(calls);
+      outcome.interrupted = !record;
+      if (!record) break;
+      outcome.last = record;
+      if (recorder_) recorder_->add(*record);
+      if (trainer.checkpoint_is_due() || trainer.position().epoch == options_.epochs)
+        write_checkpoint(trainer);
+      if (progress_) progress_->finish_epoch(*record);
+    }
+    if (progress_) progress_->clear();
+    if (setup_.explain_step && !outcome.interrupted) outcome.explained_step = trainer.explain_step();
+    if (recorder_) {
+      outcome.folder = recorder_->folder().path();
+      outcome.summary = recorder_->finish(outcome.interrupted ? "interrupted" : "finished");
+    }
+    return outcome;
+  } catch (const std::exception& error) {
+    if (progress_) progress_->clear();
+    // The record says why it ends here, unless the record is what failed.
+    try {
+      if (recorder_) recorder_->finish("failed", error.what());
+    } catch (const std::exception&) {
+    }
+    throw;
+  }
+
+ private:
+  using Clock = CheckpointClock::Clock;
+
+  bool resumes() const { return setup_.resume != Resume::kNo; }
+  bool writes() const { return setup_.checkpoint_every.unit != CheckpointEvery::Unit::kNever; }
+
+  // Collective. One that cannot be written costs no more than that.
+  void write_checkpoint(Trainer& trainer) {
+    if (!writes()) return;
+    const auto begin = Clock::now();
+    const std::string failure = trainer.write_checkpoint(*checkpoints_);
+    clock_.wrote(begin, Clock::now());
+    if (!failure.empty() && first_) setup_.note("warning: no checkpoint was written: " + failure);
+  }
+
+  std::string going_on() const {
+    const Manifest& from = loaded_->manifest;
+    std::string text =
+        "going on from " + loaded_->path.string() + ": epoch " + std::to_string(from.position.epoch + 1);
+    if (from.position.epoch_step > 0) text += ", after step " + std::to_string(from.position.epoch_step);
+    if (from.workers != setup_.meeting.size)
+      text += "; with " + std::to_string(setup_.meeting.size) + " workers instead of " +
+              std::to_string(from.workers) +
+              ", to whom what was not sent yet is handed on so that its mean stays";
+    return text;
+  }
+
+  const TrainOptions& options_;
+  const RunSetup& setup_;
+  const bool first_;
+  CheckpointClock clock_;
+  std::optional<Checkpoints> checkpoints_;
+  std::optional<LoadedCheckpoint> loaded_;
+  std::uint64_t looking_bytes_ = 0;  // Sent in search of it, as a run that starts without a search does not.
+  std::optional<Recorder> recorder_;
+  std::optional<Progress> progress_;
+};
 
 }  // namespace
+
+IfTaken what_becomes_of(const std::filesystem::path& folder, const TrainOptions& given, int workers,
+                        Resume resume, IfTaken wish) {
+  if (resume == Resume::kNo || !holds_run(folder)) return wish;
+  if (resume == Resume::kRegrouped) return IfTaken::kContinue;
+  const RunPlan plan{.options = to_json(resolve(given)), .workers = workers};
+  const std::string other = difference(read_run(folder).config, plan);
+  if (other.empty()) return IfTaken::kContinue;
+  if (wish == IfTaken::kReplace) return wish;
+  throw UsageError("the folder " + folder.string() + " holds another run to go on with: " + other +
+                   "; give another with --out, or replace it with --overwrite");
+}
 
 RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
   const TrainOptions options = resolve(given);
@@ -67,54 +206,10 @@ RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
   const Dataset data = load_data(options, setup.data_dir, setup.data_root);
   check_data(options, facts_of(data), setup.meeting.size);
   Group group = setup.connect(setup.meeting);
-  require_same_run(group.control(), options, data);
+  require_same_run(group.control(), options, data, setup);
 
   setup.on_start();
-  const bool first = group.rank() == 0;
-  std::optional<Recorder> recorder;
-  std::optional<Progress> progress;
-  if (first)
-    recorder.emplace(folder_for(options, setup), options.control,
-                     run_config(to_json(options), setup.meeting.size, setup.threads, TORCH_VERSION));
-  if (first && setup.progress_out) {
-    ProgressOptions shown = setup.progress;
-    shown.unit = sample_unit(input_shape(data));
-    progress.emplace(*setup.progress_out, shown);
-  }
-
-  RunOutcome outcome;
-  try {
-    Trainer trainer(options, data, group);
-    for (int epoch = 0; epoch < options.epochs && !outcome.interrupted; ++epoch) {
-      if (progress) progress->start_epoch(epoch + 1, trainer.epoch_samples());
-      const auto record = trainer.run_epoch(epoch, setup.stop_requested, [&](const StepProgress& step) {
-        if (progress) progress->advance(step.global_samples, step.loss);
-      });
-      outcome.interrupted = !record;
-      if (!record) break;
-      outcome.last = record;
-      if (recorder) {
-        recorder->add(*record);
-        save_model(trainer.model(), recorder->folder());
-      }
-      if (progress) progress->finish_epoch(*record);
-    }
-    if (progress) progress->clear();
-    if (setup.explain_step && !outcome.interrupted) outcome.explained_step = trainer.explain_step();
-    if (recorder) {
-      outcome.folder = recorder->folder().path();
-      outcome.summary = recorder->finish(outcome.interrupted ? "interrupted" : "finished");
-    }
-  } catch (const std::exception& error) {
-    if (progress) progress->clear();
-    // The record says why it ends here, unless the record is what failed.
-    try {
-      if (recorder) recorder->finish("failed", error.what());
-    } catch (const std::exception&) {
-    }
-    throw;
-  }
-  return outcome;
+  return TrainingRun(options, data, group, setup).train(data, group);
 }
 
 }  // namespace accordion

@@ -11,9 +11,17 @@
 #include "accordion/log/epoch_record.h"
 #include "accordion/log/progress.h"
 #include "accordion/log/run_folder.h"
+#include "accordion/run/checkpoint_clock.h"
 #include "accordion/run/options.h"
 
 namespace accordion {
+
+// Whether to go on with the run that the folder holds, from its last checkpoint, or from the beginning where there is none.
+enum class Resume {
+  kNo,
+  kSameRun,  // Only if its options are the same, and its workers; otherwise that is a UsageError, or it is replaced.
+  kRegrouped  // Its options are the ones given, but for the number of workers and their batches.
+};
 
 // Where and how a run takes place: nothing here changes its result.
 struct RunSetup {
@@ -25,6 +33,14 @@ struct RunSetup {
   std::filesystem::path data_dir, data_root;  // As load_dataset takes them.
   std::filesystem::path out;                  // Empty: a new folder under runs/.
   IfTaken if_taken = IfTaken::kRefuse;
+  Resume resume = Resume::kNo;
+  // When checkpoints are written, and how many of them stay.
+  CheckpointEvery checkpoint_every = {};
+  int keep = 2;
+  int check_every = 0;           // Compare replicas after so many steps; 0: after epochs only.
+  Json launch = Json::object();  // For the record: how it was started.
+  // What the user should know of checkpoints, from rank 0.
+  std::function<void(const std::string&)> note = [](const std::string&) {};
   ProgressOptions progress;
   std::ostream* progress_out = nullptr;
   // From on_start on, training asks after every step whether to stop. Before it there is no record to save.
@@ -41,6 +57,10 @@ struct RunOutcome {
   Json summary;                  // Of rank 0 only: what summary.json holds.
   std::string explained_step;    // Where that was asked for.
 };
+
+// A run that the folder holds already. Throws UsageError where it cannot be gone on with, and was not to be replaced.
+IfTaken what_becomes_of(const std::filesystem::path& folder, const TrainOptions& options, int workers,
+                        Resume resume, IfTaken wish);
 
 RunOutcome run_training(const TrainOptions& options, const RunSetup& setup);
 

@@ -18,10 +18,10 @@ class TableFeed final : public Feed {
         order_(table_.size(), static_cast<std::size_t>(options.samples),
                static_cast<std::uint64_t>(options.seed)) {}
 
-  std::vector<Step> queue(int epoch, int accumulate) override {
+  std::vector<Step> queue(int epoch, int accumulate, std::int64_t done) override {
     plan_ = plan_epoch(order_.size(), options_.batch, accumulate, rank_, ranks_, options_.drop_last);
     rows_ = order_.epoch(epoch);
-    next_ = 0;
+    next_ = plan_.begin_of(done);
     return plan_.steps;
   }
 

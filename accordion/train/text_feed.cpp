@@ -19,11 +19,11 @@ class TextFeed final : public Feed {
                 .first(options.samples > 0 ? static_cast<std::size_t>(options.samples) : data.train.size()),
             batch_ * static_cast<std::size_t>(ranks), Tail::kDrop) {}
 
-  std::vector<Step> queue(int epoch, int accumulate) override {
+  std::vector<Step> queue(int epoch, int accumulate, std::int64_t done) override {
     EpochPlan plan =
         plan_text(streams_.length(), options_.batch, options_.bptt, accumulate, ranks_, options_.drop_last);
+    next_ = plan.begin_of(done);
     windows_ = std::move(plan.micro_batches);
-    next_ = 0;
     return std::move(plan.steps);
   }
 

@@ -1,5 +1,6 @@
 #include "accordion/train/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -7,12 +8,13 @@
 #include "accordion/base/error.h"
 #include "accordion/base/hash.h"
 #include "accordion/compress/codecs.h"
-#include "accordion/exchange/agreement.h"
 #include "accordion/models/zoo.h"
 #include "accordion/report/step_chart.h"
 #include "accordion/run/replay.h"
 #include "accordion/run/shapes.h"
 #include "accordion/train/evaluate.h"
+#include "accordion/train/replicas.h"
+#include "accordion/train/tensor_arrays.h"
 
 namespace accordion {
 namespace {
@@ -20,6 +22,7 @@ namespace {
 std::shared_ptr<Network> seeded_model(const TrainOptions& options, const InputShape& input, int rank) {
   torch::manual_seed(static_cast<std::uint64_t>(options.seed));
   auto model = make_model(options.model, input);
+  if (!options.initial.empty()) load_model(*model, options.initial);
   // From here on ranks draw differently: dropout shall not drop the same units everywhere.
   torch::manual_seed(
       Hash().add(static_cast<std::uint64_t>(options.seed)).add(static_cast<std::uint64_t>(rank)).value());
@@ -37,7 +40,8 @@ std::vector<std::uint32_t> diagnosed_samples(const Images& images, const TrainOp
 
 }  // namespace
 
-Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
+Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group,
+                 const LoadedCheckpoint* checkpoint, int check_every)
     : options_(options),
       data_(data),
       control_(group.control()),
@@ -58,14 +62,20 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group)
                ? nullptr
                : replayed_controller(options.replay, names_of(exchanged_tensors(*model_)))),
       engine_(ddp_.engine()),
+      names_(names_of(exchanged_tensors(*model_))),
+      check_every_(check_every),
+      late_(static_cast<std::size_t>(control_.size())),
       feed_(make_feed(data, options, control_.rank(), control_.size())) {
   prepare_optimizer();
-  queue_epoch(0);
   if (options.diagnose == "hessian") {
     const auto& images = std::get<ImageSet>(data.contents);
     hessian_.emplace(ddp_.module(), images, diagnosed_samples(images.train, options), options.batch, control_,
                      static_cast<std::uint64_t>(options.seed));
   }
+  if (checkpoint)
+    load(*checkpoint);
+  else
+    queue_next_epoch();
 }
 
 // A codec may have applied momentum to what it sends; the optimizer keeps its own for the rest.
@@ -83,60 +93,74 @@ void Trainer::prepare_optimizer() {
   optimizer_ = make_optimizer(options_, ddp_.module(), has_momentum);
 }
 
-// With the batch that the controller has chosen for it.
-void Trainer::queue_epoch(int epoch) {
+void Trainer::queue_epoch(std::int64_t batch, std::string reason) {
   const std::int64_t unit = static_cast<std::int64_t>(options_.batch) * control_.size();
-  global_batch_ = engine_.batch() ? engine_.batch() : unit * options_.accumulate;
-  batch_reason_ = engine_.batch_reason();
-  steps_ = feed_->queue(epoch, static_cast<int>(global_batch_ / unit));
+  global_batch_ = batch;
+  batch_reason_ = std::move(reason);
+  steps_ = feed_->queue(position_.epoch, static_cast<int>(global_batch_ / unit), position_.epoch_step);
 }
 
-std::int64_t Trainer::epoch_samples() const {
-  return std::accumulate(steps_.begin(), steps_.end(), std::int64_t{0},
+// With the batch that the controller has chosen for it.
+void Trainer::queue_next_epoch() {
+  const std::int64_t unit = static_cast<std::int64_t>(options_.batch) * control_.size();
+  queue_epoch(engine_.batch() ? engine_.batch() : unit * options_.accumulate, engine_.batch_reason());
+}
+
+std::int64_t Trainer::samples_from(std::int64_t first) const {
+  return std::accumulate(steps_.begin() + first, steps_.end(), std::int64_t{0},
                          [](std::int64_t sum, const Step& step) { return sum + step.global_samples; });
 }
 
-std::optional<EpochRecord> Trainer::run_epoch(int epoch, const std::function<bool()>& stop_requested,
-                                              const std::function<void(const StepProgress&)>& on_step) {
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
+std::optional<EpochRecord> Trainer::run_epoch(const TrainerCalls& calls) {
+  began_ = together_ = StepClock::now();
+  const int epoch = position_.epoch;
   const auto steps = static_cast<std::int64_t>(steps_.size());
   const bool last_epoch = epoch + 1 == options_.epochs;
+  const auto samples = static_cast<double>(samples_from(0));
+  const bool skips = options_.non_finite == "skip";
 
-  const auto samples = static_cast<double>(epoch_samples());
-
-  ddp_.module().forget();
-  double loss_sum = 0;
-  for (std::int64_t s = 0; s < steps; ++s) {
+  if (position_.epoch_step == 0) ddp_.module().forget();
+  while (position_.epoch_step < steps) {
+    const std::int64_t s = position_.epoch_step;
     const Step& step = steps_[static_cast<std::size_t>(s)];
     set_learning_rate(*optimizer_, rate(epoch, s));
     const double loss = run_step(step);
-    const bool skips = options_.non_finite == "skip";
     // What a model carries on from such a batch would spoil the rest of the epoch.
     if (!std::isfinite(loss)) ddp_.module().forget();
-    if (std::isfinite(loss) || !skips) loss_sum += loss * static_cast<double>(step.local_samples);
-    if (agree_to_stop(stop_requested(), std::isfinite(loss) || skips, epoch, s)) return std::nullopt;
+    if (std::isfinite(loss) || !skips) loss_sum_ += loss * static_cast<double>(step.local_samples);
+    const Verdict verdict = agree(calls, std::isfinite(loss) || skips);
     engine_.end_step(schedule_rate(epoch, s + 1), last_epoch && s + 1 == steps);
-    on_step({epoch, s + 1, steps, step.global_samples, loss});
+    ++position_.epoch_step, ++position_.step;
+    if (check_every_ > 0 && position_.step % check_every_ == 0)
+      require_same_replicas(control_, names_, ddp_.parameters(),
+                            "after step " + std::to_string(s + 1) + " of epoch " + std::to_string(epoch));
+    calls.on_step({epoch, s + 1, steps, step.global_samples, loss});
+    checkpoint_is_due_ = verdict.checkpoint;
+    if (verdict.stop || (verdict.checkpoint && s + 1 < steps)) calls.write_checkpoint();
+    if (verdict.stop) return std::nullopt;
   }
   EpochRecord record = to_record(engine_.end_epoch(schedule_rate(epoch + 1, 0), last_epoch));
   describe_control(record);
-  record.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  describe_waiting(record);
+  record.seconds = seconds_ + std::chrono::duration<double>(StepClock::now() - began_).count();
   record.input_wait_seconds = feed_->wait_seconds();
   // Batches of the next epoch are made while this one is evaluated.
-  if (!last_epoch) queue_epoch(epoch + 1);
+  ++position_.epoch;
+  position_.epoch_step = 0;
+  if (!last_epoch) queue_next_epoch();
 
-  control_.sum(std::span(&loss_sum, 1));
-  require_same_weights(epoch);
+  control_.sum(std::span(&loss_sum_, 1));
+  require_same_replicas(control_, names_, ddp_.parameters(), "after epoch " + std::to_string(epoch));
   ddp_.sync_buffers();
   const Evaluation test = evaluate(ddp_.module(), data_, options_.bptt, control_);
   if (hessian_) record.hessian_eigenvalue = hessian_->estimate().value;
-  record.train_loss = loss_sum / samples;
+  record.train_loss = std::exchange(loss_sum_, 0) / samples;
   record.test_loss = test.loss;
   record.test_accuracy = test.accuracy;
   record.test_perplexity = test.perplexity;
   const std::uint64_t sent_bytes = engine_.sent_bytes();
   record.sent_bytes = sent_bytes - std::exchange(sent_bytes_, sent_bytes);
+  seconds_ = 0;
   return record;
 }
 
@@ -144,17 +168,6 @@ std::string Trainer::explain_step() {
   const auto explained = engine_.explain_step();
   return explained ? step_chart(explained->measured, explained->predicted)
                    : "No step was seen whole: two in a row are needed.\n";
-}
-
-// Replicas drift apart only by a mistake in what was decoded, which nothing else would show.
-void Trainer::require_same_weights(int epoch) {
-  Hash hash;
-  for (const torch::Tensor& tensor : ddp_.parameters()) {
-    const torch::Tensor dense = tensor.detach().contiguous();
-    hash.add(std::as_bytes(std::span(static_cast<const char*>(dense.data_ptr()), dense.nbytes())));
-  }
-  const Claim claim{"weights after epoch " + std::to_string(epoch), "hash " + std::to_string(hash.value())};
-  require_agreement(control_, {&claim, 1});
 }
 
 // Of the epoch that has ended, before the next one is queued.
@@ -192,8 +205,11 @@ double Trainer::run_step(const Step& step) {
                                                         static_cast<double>(step.local_samples);
     std::optional<DataParallel::NoSync> accumulate_only;
     if (micro + 1 < step.micro_batches) accumulate_only.emplace(ddp_);
-    const torch::Tensor loss =
-        torch::nn::functional::cross_entropy(ddp_.forward(batch.input), batch.targets) * weight;
+    const std::uint64_t sent_before = engine_.sent_bytes();
+    const torch::Tensor scores = ddp_.forward(batch.input);
+    // The order of buckets, once a process: a run that was never stopped does not send it again.
+    if (buckets_known_) sent_bytes_ += engine_.sent_bytes() - sent_before;
+    const torch::Tensor loss = torch::nn::functional::cross_entropy(scores, batch.targets) * weight;
     ddp_.backward(loss);
     mean_loss += loss.item<double>();
   }
@@ -202,15 +218,45 @@ double Trainer::run_step(const Step& step) {
   return mean_loss;
 }
 
-// One small collective a step, so that all ranks leave the loop after the same step.
-bool Trainer::agree_to_stop(bool stop_requested, bool finite, int epoch, std::int64_t step) {
-  std::int32_t flags[] = {stop_requested, finite ? 0 : control_.rank() + 1};
-  control_.max(std::span<std::int32_t>(flags));
-  if (flags[1] != 0)
-    throw Error("rank " + std::to_string(flags[1] - 1) + ": the loss is no longer finite at epoch " +
-                std::to_string(epoch) + ", step " + std::to_string(step) + " (learning rate " +
-                number_text(rate(epoch, step)) + "); a lower --lr or a warm-up may help");
-  return flags[0] != 0;
+// One small collective a step, so that all ranks leave the loop after the same step, and know whom they waited for.
+Trainer::Verdict Trainer::agree(const TrainerCalls& calls, bool finite) {
+  struct Word {
+    float busy_seconds;  // Since all were together, until all of this rank's gradients were there.
+    std::uint8_t stops, checkpoint, not_finite, none;
+  };
+  const bool last = position_.epoch_step + 1 == static_cast<std::int64_t>(steps_.size());
+  const Word mine{std::chrono::duration<float>(engine_.last_ready() - together_).count(),
+                  calls.stop_requested(), control_.rank() == 0 && calls.checkpoint_due(last), !finite, 0};
+  std::vector<Word> all(late_.size());
+  control_.gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  together_ = StepClock::now();
+
+  Verdict verdict{.checkpoint = all[0].checkpoint != 0};
+  std::size_t slowest = 0;
+  float second = 0;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    verdict.stop = verdict.stop || all[r].stops;
+    if (all[r].not_finite)
+      throw Error("rank " + std::to_string(r) + ": the loss is no longer finite at epoch " +
+                  std::to_string(position_.epoch) + ", step " + std::to_string(position_.epoch_step) +
+                  " (learning rate " + number_text(rate(position_.epoch, position_.epoch_step)) +
+                  "); a lower --lr or a warm-up may help");
+    if (all[r].busy_seconds > all[slowest].busy_seconds) slowest = r;
+  }
+  for (std::size_t r = 0; r < all.size(); ++r)
+    if (r != slowest) second = std::max(second, all[r].busy_seconds);
+  late_[slowest] += std::max(0.0f, all[slowest].busy_seconds - second);
+  return verdict;
+}
+
+// What the epoch would have saved had the slowest rank of each step been as fast as the next one.
+void Trainer::describe_waiting(EpochRecord& record) {
+  const auto slowest = std::max_element(late_.begin(), late_.end());
+  if (late_.size() > 1) {
+    record.waited_for_rank = static_cast<int>(slowest - late_.begin());
+    record.waited_seconds = *slowest;
+  }
+  std::fill(late_.begin(), late_.end(), 0.0);
 }
 
 }  // namespace accordion
