@@ -8,9 +8,12 @@ import tempfile
 import traceback
 import unittest
 
+# torch 1.13's oneDNN uses AMX wherever the processor has it, and is killed where the system withholds it, as in some virtual
+# machines. It reads this when it is loaded.
+os.environ.setdefault("DNNL_MAX_CPU_ISA", "AVX512_CORE_BF16")
+
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel as DDP
 
 import accordion
 from torch.nn.parallel import DistributedDataParallel as DDP
