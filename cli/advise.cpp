@@ -85,18 +85,6 @@ std::vector<double> rate_grid(const perf::Range& range) {
   return perf::log_grid(range, std::max(2, static_cast<int>(std::lround(3 * decades)) + 1));
 }
 
-const perf::ModelProfile& model_of(const perf::Profile& profile, const AdviseArguments& arguments) {
-  if (!arguments.model.empty()) return perf::find_model(profile, arguments.model, arguments.batch);
-  std::vector<std::string> names;
-  for (const perf::ModelProfile& model : profile.models)
-    if (std::find(names.begin(), names.end(), model.model) == names.end()) names.push_back(model.model);
-  if (names.size() != 1)
-    throw UsageError("advise: the profile has " +
-                     (names.empty() ? "no model" : "several models: " + join(names)) + ", expected " +
-                     (names.empty() ? "one that has" : "--model with one of them"));
-  return perf::find_model(profile, names[0], arguments.batch);
-}
-
 std::string fixed(double value, const char* format = "%.1f") {
   char text[40];
   std::snprintf(text, sizeof text, format, value);
@@ -306,7 +294,8 @@ int run_advise(const AdviseArguments& arguments) {
   const std::string format = arguments.json ? "json" : arguments.format;
   check_name("advise", "format", format, one_of({"text", "json", "csv"}));
   const perf::Profile profile = perf::read_profile(profile_of(arguments));
-  const perf::Case it{profile, model_of(profile, arguments), arguments.published};
+  const perf::Case it{profile, perf::find_model(profile, arguments.model, arguments.batch),
+                      arguments.published};
   const Asked range = asked(arguments, profile);
   if (format == "csv") return print_csv(grid_of(it, range)), 0;
   if (range.single()) {

@@ -50,7 +50,9 @@ class GuardTest(ProgramTest):
                 (["--guard", "harmles"], "unknown guard \"harmles\""),
                 (["--guard", "harmless", "--parity", "paper", "--codec", "topk:keep=0.1"],
                  "guard=harmless with parity=paper, which repeats the published code to the letter, expected guard=none"),
-                (["--guard", "fastest", "--codec", "dgc"], "guard=fastest with a codec that keeps the optimizer's momentum")]:
+                (["--guard", "fastest", "--codec", "dgc"], "guard=fastest with a codec that keeps the optimizer's momentum"),
+                (["--codec", "dgc", "--profile", "p.json"], "profile=p.json with guard=none"),
+                (["--guard", "fastest", "--codec", "dgc", "--profile", "p.json"], "p.json")]:
             with self.subTest(options=options):
                 self.assertIn(words, self.run_program("train", *SHORT, *options, status=2)[1])
 
@@ -59,6 +61,49 @@ class GuardTest(ProgramTest):
         _, epochs, _ = self.read_run(self.folder / "plain")
         self.assertNotIn("guard", epochs[0])
         self.assertNotIn("may", epochs[0]["layers"][0])
+
+
+class ProfileTest(ProgramTest):
+    """DGC keeps the optimizer's momentum: a profile decides, before the first step, for the whole run."""
+
+    def profile(self, gbps, name="profile.json", **changed):
+        link = {"latency_us": 1, "bandwidth_gbps": gbps}
+        codec = {"codec": "dgc:keep=0.01", "encode_ms": 1, "decode_ms": 1, "rounds": [{"collective": "gather", "bytes": 20000}]}
+        model = {"model": "cnn", "batch": 8, "parameters": 225034, "backward_ms": 10, "codecs": [codec]} | changed
+        (self.folder / name).write_text(json.dumps({
+            "format": "accordion-profile", "version": 1, "models": [model],
+            "network": {"ranks": 2, "bandwidth_gbps": gbps, "sum": link, "gather": link, "scatter": link}}))
+        return name
+
+    def weights(self, out, *options):
+        self.run_program("train", *SHORT, "--samples", 400, "--workers", 2, *options, "--out", out)
+        return (self.folder / out / "checkpoints" / "model.pt").read_bytes()
+
+    def test_plain_or_compressed_to_the_last_bit(self):
+        dgc = ["--codec", "dgc:keep=0.01"]
+        for gbps, same, level, word in [(1000, ["--codec", "none"], -1, "plain"), (0.01, dgc, 0, "compressed")]:
+            with self.subTest(gbps=gbps):
+                guarded = self.weights(f"guarded-{gbps}", *dgc, "--guard", "harmless", "--profile", self.profile(gbps))
+                # With the optimizer's momentum on all tensors, or with DGC's, as it would be without a guard.
+                self.assertEqual(guarded, self.weights(f"alone-{gbps}", *same))
+                config, epochs, _ = self.read_run(self.folder / f"guarded-{gbps}")
+                self.assertEqual(config["options"]["profile"], "profile.json")
+                (event,) = epochs[0]["guard"]
+                self.assertEqual((event["step"], event["event"], set(event["levels"])), (0, "decide", {level}))
+                self.assertIn("by the profile, with 2 workers a step takes", event["reason"])
+                self.assertNotIn("guard", epochs[1])
+                self.assertEqual({layer["level"] for layer in epochs[1]["layers"]}, {level})
+                (self.folder / "profile.json").unlink()
+                self.assertEqual(guarded, self.weights(f"again-{gbps}", "--replay", f"guarded-{gbps}"))
+
+    def test_a_profile_of_something_else_is_refused(self):
+        for changed, words in [({"batch": 9}, "cnn with batch 9"), ({"parameters": 300000}, "has 300000 parameters"),
+                               ({"model": "resnet20"}, "resnet20"), ({"codecs": []}, "has no times of dgc:keep=0.01")]:
+            with self.subTest(changed=changed):
+                refused = self.run_program("train", *SHORT, "--workers", 2, "--codec", "dgc:keep=0.01", "--guard", "fastest",
+                                           "--profile", self.profile(1, **changed), status=2)[1]
+                self.assertIn(words, refused)
+                self.assertIn("profile.json: ", refused)
 
 
 class OnLinksTest(ProgramTest):

@@ -17,7 +17,8 @@ namespace {
 
 EngineOptions engine_options(const DdpOptions& options) {
   return {.control = options.control,
-          .guard = guard_or_harmless(options.guard, options.control),
+          .guard = guard_or_harmless(options.guard, options.control, options.profile.given()),
+          .profile = options.profile,
           .replayed_guard = options.replayed_guard,
           .communication = options.communication,
           .learning_rate = options.learning_rate,

@@ -52,8 +52,10 @@ struct DdpOptions {
   c10::intrusive_ptr<c10d::ProcessGroup> on_device = {};
   // Of the engine (engine.h): which codec, or which controller with which levels,
   ControlOptions control = {};
-  // who sees to it that it pays: without a word, steps are to be no longer than plain ones (guard_mode.h),
+  // who sees to it that it pays: without a word, steps are to be no longer than plain ones (guard_mode.h); for a codec that
+  // applies momentum itself, by a profile (guard_profile.h). Then engine().compresses() says whose the momentum of a tensor is,
   std::optional<GuardMode> guard = {};
+  GuardProfile profile = {};
   std::vector<GuardEvent> replayed_guard = {};
   // when gradients travel, and what becomes of a step with values that are not finite,
   CommunicationOptions communication = {};

@@ -33,7 +33,8 @@ EngineOptions require_same(Group& group, const std::vector<TensorInfo>& tensors,
   const Claim claims[] = {{"tensors", names.str()}, {"settings", settings.str()}};
   require_agreement(group.control(), claims);
   check_control("control", options.control);
-  check_guard("control", options.guard, options.control);
+  check_guard("control", options.guard, options.control,
+              options.profile.given() || !options.replayed_guard.empty());
   return options;
 }
 
@@ -57,9 +58,10 @@ ExchangeOptions exchange_options(const EngineOptions& options, const std::vector
   return exchange;
 }
 
-// A codec may limit the norm of the whole model's gradient, which it does not see itself.
+// A codec may limit the norm of the whole model's gradient, which it does not see itself. Not where nothing is compressed.
 CommunicationOptions with_clipping(CommunicationOptions communication,
-                                   const std::vector<CodecOptions>& levels, int ranks) {
+                                   const std::vector<CodecOptions>& levels, int ranks, bool compresses) {
+  if (!compresses) return communication;
   for (const CodecOptions& level : levels)
     if (const double clip = traits_of(level).model_clip; clip > 0) {
       const double limit = clip / std::sqrt(ranks);
@@ -69,12 +71,20 @@ CommunicationOptions with_clipping(CommunicationOptions communication,
   return communication;
 }
 
+std::size_t parameters_in(const Exchange& exchange) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < exchange.tensors(); ++i) count += exchange.tensor(i).shape.count();
+  return count;
+}
+
 std::optional<Guard> make_guard(const EngineOptions& options, const std::vector<CodecOptions>& levels,
                                 Exchange& exchange, Communicator& gradients) {
   if (!options.replayed_guard.empty()) return Guard(options.replayed_guard, levels, exchange, gradients);
   if (options.guard == GuardMode::kNone) return std::nullopt;
   const perf::Goal goal = options.guard == GuardMode::kFastest ? perf::Goal::kFastest : perf::Goal::kHarmless;
-  return Guard(goal, levels, exchange, gradients);
+  if (!traits_of(levels[0]).momentum) return Guard(goal, levels, exchange, gradients);
+  return Guard(decide_by_profile(gradients, options.profile, levels, parameters_in(exchange), goal), levels,
+               exchange, gradients);
 }
 
 }  // namespace
@@ -110,8 +120,10 @@ Engine::Engine(Group& group, std::vector<TensorInfo> tensors, EngineOptions opti
       exchange_(group_.gradients(), std::move(tensors),
                 exchange_options(options_, levels_, *controller_, group_.rank())),
       guard_(make_guard(options_, levels_, exchange_, group_.gradients())),
-      thread_(exchange_, with_clipping(options_.communication, levels_, group_.size()),
-              [this](const StepTrace& trace) { end_step(trace); }),
+      thread_(
+          exchange_,
+          with_clipping(options_.communication, levels_, group_.size(), !guard_ || !guard_->always_dense()),
+          [this](const StepTrace& trace) { end_step(trace); }),
       steering_(options_.control.window, levels_, group_.rank() == 0 ? std::move(controller_) : nullptr,
                 exchange_, guard_ ? &*guard_ : nullptr, group_.control(), options_.learning_rate) {}
 

@@ -24,6 +24,7 @@
 #include "accordion/engine/explained_step.h"
 #include "accordion/engine/guard.h"
 #include "accordion/engine/guard_mode.h"
+#include "accordion/engine/guard_profile.h"
 #include "accordion/engine/steering.h"
 
 namespace accordion {
@@ -31,8 +32,10 @@ namespace accordion {
 struct EngineOptions {
   // One codec throughout, or a controller and its levels.
   ControlOptions control = {};
-  // Who sees to it that it pays; or the changes that the guard of another run made, to be made again.
+  // Who sees to it that it pays; by what, where that must be known beforehand (guard_mode.h); or the changes that the guard of
+  // another run made, to be made again.
   GuardMode guard = GuardMode::kNone;
+  GuardProfile profile = {};
   std::vector<GuardEvent> replayed_guard = {};
   // When gradients travel, and what becomes of a step with values that are not finite.
   CommunicationOptions communication = {};

@@ -39,6 +39,13 @@ Guard::Guard(perf::Goal goal, std::vector<CodecOptions> levels, Exchange& exchan
       reasons_(exchange.tensors()),
       costs_(exchange, ranks.size()) {}
 
+Guard::Guard(ProfileVerdict verdict, std::vector<CodecOptions> levels, Exchange& exchange,
+             Communicator& ranks)
+    : Guard(perf::Goal::kHarmless, std::move(levels), exchange, ranks) {
+  verdict_ = std::move(verdict);
+  if (!verdict_->compress) reasons_.assign(reasons_.size(), "dense: " + verdict_->reason);
+}
+
 Guard::Guard(std::vector<GuardEvent> replay, std::vector<CodecOptions> levels, Exchange& exchange,
              Communicator& ranks)
     : Guard(perf::Goal::kHarmless, std::move(levels), exchange, ranks) {
@@ -46,9 +53,27 @@ Guard::Guard(std::vector<GuardEvent> replay, std::vector<CodecOptions> levels, E
   recorded_ = std::move(replay);
 }
 
+bool Guard::always_dense() const {
+  if (verdict_) return !verdict_->compress;
+  if (!replays_ || !traits_of(levels_[0]).momentum) return false;
+  return !recorded_.empty() && all_dense(recorded_[0].levels);
+}
+
+// Once for all; what changes are the controller's levels.
+void Guard::obey() {
+  const std::vector<int> levels = verdict_->compress ? may_ : std::vector<int>(may_.size(), kDense);
+  const bool first = !std::exchange(obeyed_, true);
+  if (first)
+    note("decide", levels, verdict_->seconds, kUnknown, verdict_->reason);
+  else if (levels != in_force_)
+    note("decide", levels, kUnknown, kUnknown, "the controller's levels have changed");
+  put(levels);
+}
+
 void Guard::allow(std::span<const int> may) {
   const std::vector<int> before = std::exchange(may_, std::vector<int>(may.begin(), may.end()));
   if (replays_) return replay();
+  if (verdict_) return obey();
   if (step_ > 0 && before == may_) return;
   // Never stronger than it may be, whatever pays.
   const bool known = phase_ == Phase::kGuarding &&
@@ -66,7 +91,7 @@ void Guard::allow(std::span<const int> may) {
 }
 
 void Guard::start_anew() {
-  if (replays_) return;
+  if (replays_ || verdict_) return;
   phase_ = Phase::kSettling;
   blocks_.clear();
   buckets_.clear();
@@ -78,6 +103,7 @@ void Guard::start_anew() {
 void Guard::end_step(const StepTrace& trace) {
   ++step_;
   if (replays_) return replay();
+  if (verdict_) return;
   const bool same = same_buckets(trace);
   switch (phase_) {
     case Phase::kSettling:
@@ -99,7 +125,7 @@ void Guard::end_step(const StepTrace& trace) {
 }
 
 void Guard::end_epoch() {
-  if (!replays_ && phase_ == Phase::kGuarding && window_.size() >= kEnough) end_window();
+  if (phase_ == Phase::kGuarding && window_.size() >= kEnough) end_window();
 }
 
 // Remembers this step's. All ranks have the same.
@@ -347,6 +373,10 @@ void Guard::load_state(const StateReader& state) {
     if (levels[i] < kDense || levels[i] > may_[i])
       throw Error("state with level " + std::to_string(levels[i]) + " in force, expected at most " +
                   std::to_string(may_[i]));
+  if (verdict_ && verdict_->compress == all_dense({levels.begin(), levels.end()}))
+    throw Error(std::string("state of a run that its profile made ") +
+                (verdict_->compress ? "plain" : "compress") + ", but " + verdict_->reason +
+                ", expected the profile that it began with");
   bool plain = false;
   state.get("plain", plain);
   state.get("control_bytes", control_bytes_);
@@ -358,6 +388,7 @@ void Guard::load_state(const StateReader& state) {
   while (replayed_ < recorded_.size() && recorded_[replayed_].step <= step_) ++replayed_;
   put({levels.begin(), levels.end()});
   if (replays_) return exchange_.set_plain(plain);
+  if (verdict_) return;  // It watches nothing.
   // What was watched is not kept; in a replay of this run, a plain step that was to come is not plain any more.
   note("go on", in_force_, kUnknown, kUnknown, "from a checkpoint, watching anew");
 }

@@ -5,11 +5,14 @@
 // has perf/pays.h search for what pays, and goes on comparing: steps slower than dense ones put everything back to dense, steps
 // that take another time than they should call for a new probe.
 //
+// Where the codec keeps the optimizer's momentum, it watches nothing: a profile has said before the first step whether it pays.
+//
 // Called at the end of every step, by the thread that exchanges, and between steps by the training thread, on all ranks alike:
 // its calls are collective.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,6 +21,7 @@
 #include "accordion/base/median.h"
 #include "accordion/comm/communicator.h"
 #include "accordion/engine/guard_choice.h"
+#include "accordion/engine/guard_profile.h"
 #include "accordion/engine/step_costs.h"
 #include "accordion/exchange/exchange.h"
 #include "accordion/log/guard_event.h"
@@ -28,9 +32,14 @@ namespace accordion {
 class Guard {
  public:
   Guard(perf::Goal goal, std::vector<CodecOptions> levels, Exchange& exchange, Communicator& ranks);
+  // All tensors get what the controller says, or none does: it has been decided.
+  Guard(ProfileVerdict verdict, std::vector<CodecOptions> levels, Exchange& exchange, Communicator& ranks);
   // Makes the changes of another run, at the same steps, and no others.
   Guard(std::vector<GuardEvent> replay, std::vector<CodecOptions> levels, Exchange& exchange,
         Communicator& ranks);
+
+  // Whether nothing will be compressed, and the momentum is the optimizer's, where the codec would keep it.
+  bool always_dense() const;
 
   // What each tensor may get from now on.
   void allow(std::span<const int> may);
@@ -79,6 +88,7 @@ class Guard {
   void put(const std::vector<int>& levels, bool plain = false);
   void note(std::string event, std::vector<int> levels, double predicted, double measured,
             std::string reason);
+  void obey();
   void replay();
   Median dense_median() const { return median_of(dense_); }
 
@@ -86,6 +96,8 @@ class Guard {
   std::vector<CodecOptions> levels_;
   Exchange& exchange_;
   Communicator& ranks_;
+  std::optional<ProfileVerdict> verdict_;
+  bool obeyed_ = false;
   bool replays_ = false;
   std::vector<GuardEvent> recorded_;
   std::size_t replayed_ = 0;

@@ -26,11 +26,14 @@ inline GuardMode guard_mode(std::string_view name) {
 }
 
 // Throws UsageError for what cannot be guarded: published behaviour to the letter, and codecs that keep the optimizer's
-// momentum, which cannot change sides in mid-run.
-void check_guard(std::string_view owner, GuardMode mode, const ControlOptions& control);
+// momentum, which cannot change sides in mid-run, unless it is `foretold` whether they pay: by a profile (guard_profile.h), or
+// by the run that is replayed.
+void check_guard(std::string_view owner, GuardMode mode, const ControlOptions& control,
+                 bool foretold = false);
 
 // What was asked for, or else harmless wherever there is something to guard and it can be. Throws UsageError for levels that
 // contradict each other.
-GuardMode guard_or_harmless(std::optional<GuardMode> asked, const ControlOptions& control);
+GuardMode guard_or_harmless(std::optional<GuardMode> asked, const ControlOptions& control,
+                            bool foretold = false);
 
 }  // namespace accordion

@@ -101,6 +101,15 @@ double bytes_at(const RoundProfile& round, int measured, int ranks) {
 
 const ModelProfile& find_model(const Profile& profile, std::string_view model, int batch) {
   std::vector<std::string> names;
+  if (model.empty()) {
+    for (const ModelProfile& each : profile.models)
+      if (std::find(names.begin(), names.end(), each.model) == names.end()) names.push_back(each.model);
+    if (names.size() != 1)
+      throw UsageError("profile: " + (names.empty() ? "no model, expected one that has one"
+                                                    : "several models: " + join(names) +
+                                                          ", expected one of them to be named"));
+    return find_model(profile, names[0], batch);
+  }
   for (const ModelProfile& each : profile.models) {
     if (each.model == model && (batch == 0 || each.batch == batch)) return each;
     const std::string name =

@@ -109,7 +109,7 @@ Profile read_profile(const std::filesystem::path& path);
 Profile parse_profile(std::string_view text, const std::string& file);
 std::string profile_text(const Profile& profile);
 
-// Throw UsageError naming those that there are. A batch of 0: the first profile of the model.
+// Throw UsageError naming those that there are. No name: the only model. A batch of 0: the first profile of the model.
 const ModelProfile& find_model(const Profile& profile, std::string_view model, int batch = 0);
 const CodecProfile& find_codec(const ModelProfile& model, std::string_view codec);
 

@@ -9,7 +9,11 @@ namespace accordion {
 void check_train_options(const TrainOptions& options) {
   check("train", options);
   check_control("train", options.control);
-  check_guard("train", guard_mode(options.guard), options.control);
+  check_guard("train", guard_mode(options.guard), options.control,
+              !options.profile.empty() || !options.replay.empty());
+  if (!options.profile.empty() && options.guard == "none")
+    throw UsageError("train: profile=" + options.profile +
+                     " with guard=none, expected guard=harmless or guard=fastest, which decide by it");
   if (options.control.controls_batch() && options.accumulate != 1)
     throw UsageError("train: accumulate=" + std::to_string(options.accumulate) +
                      " beside batch-mild, expected 1: steps accumulate as many batches as they need");

@@ -42,6 +42,7 @@ struct TrainOptions {
 
   ControlOptions control;
   std::string guard = "none";
+  std::string profile = "";
   std::string replay = "";
   std::string initial = "";
   std::string diagnose = "none";
@@ -85,6 +86,11 @@ struct TrainOptions {
           "it can "
           "in steps no longer than plain ones; `fastest` takes the shortest steps.",
           one_of(kGuardModes));
+    field("profile", profile,
+          "What the guard decides by, once, before the first step, where a codec keeps the optimizer's "
+          "momentum (dgc) and "
+          "so cannot change sides in mid-run: a profile of this model and batch, as `accordion calibrate` "
+          "writes it.");
     field("replay", replay, "Run folder whose levels and batch sizes are applied, epoch by epoch.");
     field("initial", initial,
           "safetensors file of the weights to start from, as `accordion export` writes it; empty: random "

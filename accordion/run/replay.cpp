@@ -34,7 +34,8 @@ std::vector<GuardEvent> recorded_guard(const std::filesystem::path& folder) {
 TrainOptions resolve(const TrainOptions& given) {
   TrainOptions options = given;
   if (!given.replay.empty()) {
-    if (to_json(given.control) != to_json(ControlOptions{}) || given.guard != TrainOptions{}.guard)
+    if (to_json(given.control) != to_json(ControlOptions{}) || given.guard != TrainOptions{}.guard ||
+        !given.profile.empty())
       throw UsageError("train: replay=" + given.replay +
                        " brings the options of its controller and guard along, expected none beside it");
     options.control = recorded_control(given.replay);

@@ -50,6 +50,7 @@ Trainer::Trainer(const TrainOptions& options, const Dataset& data, Group& group,
            {.gradient_as_bucket_view = true,
             .control = options.control,
             .guard = guard_mode(options.guard),
+            .profile = {options.profile, options.model, options.batch},
             .replayed_guard =
                 options.replay.empty() ? std::vector<GuardEvent>() : recorded_guard(options.replay),
             .communication = {.on_non_finite = non_finite(options.non_finite),
