@@ -25,7 +25,8 @@ class Rank {
     buffers_ = {at::empty({3200}, parameters_[0].options()), at::empty({9}, parameters_[0].options())};
   }
 
-  std::vector<at::Tensor> step(int number, float last_factor = 1) {
+  // Returns when the futures are complete, as backward does.
+  std::vector<c10::intrusive_ptr<c10::ivalue::Future>> backward(int number, float last_factor = 1) {
     std::vector<c10::intrusive_ptr<c10::ivalue::Future>> futures;
     for (std::size_t b = 0; b < 2; ++b) {
       const auto count = static_cast<std::size_t>(buffers_[b].numel());
@@ -45,11 +46,14 @@ class Rank {
 #endif
       futures.push_back(hook_.runHook(bucket));
     }
+    for (auto& future : futures) future->wait();
+    return futures;
+  }
+
+  std::vector<at::Tensor> step(int number, float last_factor = 1) {
     std::vector<at::Tensor> means;
-    for (auto& future : futures) {
-      future->wait();
+    for (auto& future : backward(number, last_factor))
       means.push_back(hook_.parseHookResult(future->value()).cpu().clone());
-    }
     engine_.settle();  // Another engine is about to use the same communicators.
     return means;
   }
@@ -58,7 +62,9 @@ class Rank {
     hook_.settle();
     return engine_.end_epoch(0.1);
   }
-  Engine& engine() { return engine_; }
+  Engine& engine() {
+    return engine_;
+  }
 
  private:
   static std::vector<at::Tensor> make(c10::Device device, at::ScalarType type) {
@@ -166,6 +172,20 @@ TEST(Device, WhatIsNotFiniteOnTheDeviceSpoilsTheStep) {
   });
 }
 
+// Where all buckets stay on the device, their futures are complete before the device has said whether the step is finite.
+TEST(Device, WhetherADenseStepWasKeptIsKnownWhenAsked) {
+  run_loopback_groups(2, [&](Group& group) {
+    auto dense = c10::make_intrusive<LateProcessGroup>(group.control());
+    Rank device(group, late_device(group.rank()), {.scaled = true}, dense);
+    for (int step = 0; step < 6; ++step) {
+      const bool spoilt = step % 2 == 1;
+      device.backward(step, spoilt && group.rank() == 1 ? std::numeric_limits<float>::infinity() : 1);
+      EXPECT_EQ(device.engine().last_step_kept(), !spoilt) << step;
+    }
+    EXPECT_EQ(dense->calls, 12);
+  });
+}
+
 // Torch 1.13 cannot move a module to such a device, so this one is made there.
 struct TwoLayersImpl : torch::nn::Module {
   explicit TwoLayersImpl(c10::Device device) {
@@ -183,7 +203,8 @@ TORCH_MODULE(TwoLayers);
 
 std::vector<at::Tensor> train(Group& group, c10::Device device) {
   TwoLayers net(device);
-  DistributedDataParallel ddp(net, group, {.bucket_bytes = 512, .control = {.codec = "topk:keep=0.05"}, .guard = GuardMode::kNone});
+  DistributedDataParallel ddp(
+      net, group, {.bucket_bytes = 512, .control = {.codec = "topk:keep=0.05"}, .guard = GuardMode::kNone});
   for (int step = 0; step < 4; ++step) {
     auto values = noise(8 * 20, static_cast<unsigned>(10 * step + group.rank()));
     ddp.backward(ddp.forward(at::from_blob(values.data(), {8, 20}).clone().to(device)).square().mean());

@@ -108,12 +108,15 @@ class Engine {
     thread_.post(std::move(bucket), std::move(done));
   }
 
-  // Returns when the steps that were posted have ended. Callers who have waited for all of a step's buckets need it only where
-  // one was reduced elsewhere.
+  // Returns when the steps that were posted have ended. The calls below that need it wait by themselves.
   void settle() { thread_.settle(); }
 
-  // Whether the last step was kept: false when a rank's gradients were not finite.
-  bool last_step_kept() { return thread_.last_step_kept(); }
+  // Whether the last step that was posted was kept: false when a rank's gradients were not finite. Waits for its end, which
+  // one that was reduced elsewhere need not have reached when its caller has the means.
+  bool last_step_kept() {
+    settle();
+    return thread_.last_step_kept();
+  }
 
   // When its last bucket came: from then on this rank has waited for the others.
   StepClock::time_point last_ready() { return thread_.last_ready(); }
