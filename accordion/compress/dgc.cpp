@@ -15,6 +15,7 @@
 
 #include "accordion/base/error.h"
 #include "accordion/compress/sparse.h"
+#include "accordion/kernels/kth_largest.h"
 
 namespace accordion {
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "accordion/compress/sparse.h"
+#include "accordion/kernels/kth_largest.h"
 
 namespace accordion {
 

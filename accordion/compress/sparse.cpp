@@ -6,6 +6,7 @@
 #include <string>
 
 #include "accordion/base/error.h"
+#include "accordion/kernels/kth_largest.h"
 
 namespace accordion::sparse {
 namespace {

@@ -76,13 +76,6 @@ std::size_t count_at_least(Sum a, Magnitude low) noexcept;
 // others move to the front. Returns how many these are.
 std::size_t part(Room entries, Magnitude sure, Room taken) noexcept;
 
-// The k-th largest magnitude, 1 <= k <= n, and how many entries lie above it and on it.
-struct Kth {
-  Magnitude value = 0;
-  std::size_t above = 0, equal = 0;
-};
-Kth kth_largest(Sum a, std::size_t k) noexcept;
-
 namespace reference {
 Swept sweep(Sum a, Magnitude low, std::span<float> next, Room room) noexcept;
 Swept sweep_split(Sum a, Magnitude low, Magnitude high, float divisor, std::span<float> next,

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <vector>
 
@@ -103,42 +102,6 @@ TEST_P(SelectKernels, SeeEveryNonFiniteEntry) {
   const std::vector<float> huge(41, -std::numeric_limits<float>::max());
   EXPECT_TRUE(sweep({huge}, 0, {}, {}).finite());
   EXPECT_DOUBLE_EQ(sweep({huge}, 0, {}, {}).total, 41.0 * std::numeric_limits<float>::max());
-}
-
-void expect_as_sorted(Sum a, std::size_t every) {
-  std::vector<Magnitude> sorted;
-  for (std::size_t i = 0; i < a.size(); ++i) sorted.push_back(magnitude(a[i]));
-  std::sort(sorted.rbegin(), sorted.rend());
-  for (std::size_t k = 1; k <= a.size(); k += k < 10 ? 1 : every) {
-    const auto [first, last] =
-        std::equal_range(sorted.begin(), sorted.end(), sorted[k - 1], std::greater<>());
-    const Kth kth = kth_largest(a, k);
-    ASSERT_EQ(kth.value, sorted[k - 1]) << k << " of " << a.size();
-    ASSERT_EQ(kth.above, first - sorted.begin());
-    ASSERT_EQ(kth.equal, last - first);
-  }
-}
-
-TEST_P(SelectKernels, KthLargestIsWhatSortingGives) {
-  for (std::size_t n : {1000, 3000, 8192, 20011}) {
-    std::vector<float> x = heavy_tailed(n, 5, 3), y = heavy_tailed(n, 6, 3);
-    expect_as_sorted({x, y}, n / 50);
-    for (std::size_t i = 0; i < n / 3; ++i)
-      x[i] = i % 3 == 0 ? 0.0f : i % 3 == 1 ? -1.0f : 1e-40f;  // Ties, denormals.
-    expect_as_sorted({x}, n / 300);
-    std::fill(x.begin(), x.end(), -3.0f);
-    expect_as_sorted({x}, n / 10);
-  }
-}
-
-// All the large entries are where a sample of even distances looks, or none.
-TEST_P(SelectKernels, KthLargestSurvivesASampleThatMisleads) {
-  for (bool sampled : {true, false}) {
-    std::vector<float> x = noise(16384, 7);
-    for (std::size_t i = 0; i < x.size(); ++i)
-      if ((i % 16 == 0) == sampled) x[i] *= 1000;
-    expect_as_sorted({x}, 333);
-  }
 }
 
 TEST_P(SelectKernels, PartMatchesTheReference) {
