@@ -9,13 +9,14 @@
 #include <optional>
 #include <thread>
 
+#include "accordion/base/median.h"
 #include "accordion/data/dataset.h"
 #include "accordion/ddp/ddp.h"
 #include "accordion/models/made_up.h"
 #include "accordion/models/network.h"
 #include "accordion/models/zoo.h"
+#include "bench/calibrate_device.h"
 #include "bench/digits.h"
-#include "accordion/base/median.h"
 
 namespace accordion::bench {
 namespace {
@@ -68,24 +69,35 @@ struct StepTimes {
   double passes = 0;          // Of a burden, beside backward; a rank's mean.
 };
 
+std::shared_ptr<Network> model_on(c10::Device device, const std::string& setting, const InputShape& input) {
+  auto model = make_model(setting, input);
+  if (!device.is_cpu()) model->to(device);
+  return model;
+}
+
 class Trainee {
  public:
-  Trainee(Communicator& control, const ModelCase& chosen)
+  Trainee(Communicator& control, const ModelCase& chosen, c10::Device device)
       : control_(control),
         input_(dataset_facts(chosen.data).input),
-        model_(make_model(chosen.model, input_)),
+        model_(model_on(device, chosen.model, input_)),
+        done_(device),
         optimizer_(model_->parameters(), torch::optim::SGDOptions(1e-3).momentum(0.9)) {
     for (const auto& [name, parameter] : exchanged_parameters(*model_)) {
       const std::size_t i = parameters_.size();
       parameters_.push_back(parameter);
-      parameters_.back().register_hook([this, i](const torch::Tensor&) { ready_[i] = now(); });
+      parameters_.back().register_hook(
+          [this, i](const torch::Tensor&) { done_.then([this, i] { ready_[i] = now(); }); });
     }
     ready_.resize(parameters_.size());
     const double draws = kKeptBytes / (sizeof(float) * static_cast<double>(parameter_count(tensors())));
     // Ranks draw samples of their own.
     torch::manual_seed(100 + static_cast<std::uint64_t>(control_.rank()));
-    for (int i = 0; i < static_cast<int>(std::clamp(draws, 2.0, 4.0)); ++i)
-      batches_.push_back(made_up(input_, chosen.batch, kPositions));
+    for (int i = 0; i < static_cast<int>(std::clamp(draws, 2.0, 4.0)); ++i) {
+      MadeUpBatch& batch = batches_.emplace_back(made_up(input_, chosen.batch, kPositions));
+      batch.input = batch.input.to(device);
+      batch.targets = batch.targets.to(device);
+    }
   }
 
   std::vector<TensorInfo> tensors() const { return exchanged_tensors(*model_); }
@@ -99,17 +111,20 @@ class Trainee {
     optimizer_.zero_grad();
     const torch::Tensor loss =
         torch::nn::functional::cross_entropy(model_->forward(batch.input), batch.targets);
-    StepTimes times{.forward = now(), .ready = {}};
+    StepTimes times;
+    done_.then([&] { times.forward = now(); });
     {
       std::optional<Burden> beside;
       if (burden) beside.emplace(*burden);
       loss.backward();
-      times.backward = now();
+      done_.then([&] { times.backward = now(); });
+      done_.wait();
       if (beside) times.passes = beside->passes();
     }
     const double before = now();
     optimizer_.step();
-    times.end = times.backward + now() - before;
+    done_.then([&] { times.end = times.backward + now() - before; });
+    done_.wait();
     times.ready = ready_;
     return slowest(std::move(times));
   }
@@ -117,7 +132,7 @@ class Trainee {
   std::vector<std::vector<float>> gradient() const {
     std::vector<std::vector<float>> values;
     for (const torch::Tensor& parameter : parameters_) {
-      const torch::Tensor dense = parameter.grad().contiguous();
+      const torch::Tensor dense = parameter.grad().cpu().contiguous();
       values.emplace_back(dense.data_ptr<float>(), dense.data_ptr<float>() + dense.numel());
     }
     return values;
@@ -165,6 +180,7 @@ class Trainee {
   Communicator& control_;
   InputShape input_;
   std::shared_ptr<Network> model_;
+  DoneOnDevice done_;
   torch::optim::SGD optimizer_;
   std::vector<torch::Tensor> parameters_;
   std::vector<MadeUpBatch> batches_;
@@ -196,7 +212,7 @@ MeasuredModel measure_model(Communicator& control, const ModelCase& chosen,
   check_window(chosen.model, kPositions);
   torch::set_num_threads(calibration.threads);
   torch::manual_seed(1);
-  Trainee trainee(control, chosen);
+  Trainee trainee(control, chosen, calibration.device);
   MeasuredModel measured{.profile = {}, .tensors = trainee.tensors(), .gradients = {}};
   double warm = 0;
   for (std::size_t i = 0; i < std::max<std::size_t>(kWarmUp, trainee.batches()); ++i) {

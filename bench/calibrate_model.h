@@ -1,6 +1,8 @@
 // A model's step without its exchange: when backward ends and when its buckets are ready, and its gradients.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include "accordion/comm/group.h"
 #include "accordion/perf/profile.h"
 #include "bench/codec_trial.h"
@@ -13,6 +15,7 @@ inline constexpr int kPositions = 30;  // Of a window of text.
 struct ModelCalibration {
   double seconds = 20;
   int threads = 1;
+  c10::Device device = c10::kCPU;  // Where the model computes.
 };
 
 struct MeasuredModel {

@@ -12,6 +12,7 @@
 #include "accordion/run/recorder.h"
 #include "bench/calibrate_check.h"
 #include "bench/calibrate_codec.h"
+#include "bench/calibrate_device.h"
 #include "bench/calibrate_model.h"
 #include "bench/calibrate_network.h"
 #include "cli/fields.h"
@@ -28,7 +29,7 @@ struct CalibrateOptions {
   std::string codecs =
       "fp16;bf16;sign-scaled;topk:keep=0.01;mstopk:keep=0.01;randomk:keep=0.01;qsgd:bits=4;terngrad;"
       "powersgd:approx-rank=1;powersgd:approx-rank=2;powersgd:approx-rank=4;dgc";
-  std::string out = "profile.json";
+  std::string device = "cpu", out = "profile.json";
   double seconds = 60, bandwidth = 0;
   bool check = false;
 
@@ -37,6 +38,9 @@ struct CalibrateOptions {
     field("batch", batch, "Samples per worker; 0: as many as are usual for the model.",
           at_least(0).up_to(65536));
     field("workers", workers, "Ranks to start on this machine.", at_least(2).up_to(64));
+    field("device", device,
+          "Where the model computes: cpu, cuda, cuda:1, or another device of torch's; copies from and to it "
+          "are timed too.");
     field("codecs", codecs, "Settings, separated by semicolons.");
     field("out", out, "The profile's file.");
     field("seconds", seconds, "For all of it, roughly; slow links and large models take what they need.",
@@ -115,9 +119,15 @@ int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& mode
   perf::Profile profile;
   profile.machine = cpu_model() + ", " + std::to_string(available_cores()) + " cores, " +
                     std::to_string(threads) + " threads a rank";
+  const c10::Device device = bench::device_of(options.device, place.local_rank);
   progress("backward of " + model.model + " with a batch of " + std::to_string(model.batch));
-  bench::MeasuredModel measured =
-      bench::measure_model(group.control(), model, {.seconds = options.seconds / 3, .threads = threads});
+  bench::MeasuredModel measured = bench::measure_model(
+      group.control(), model, {.seconds = options.seconds / 3, .threads = threads, .device = device});
+  if (!device.is_cpu()) {
+    progress("copies from and to " + device.str());
+    profile.device =
+        bench::measure_copies(group.control(), device, measured.profile.buckets, options.seconds / 10);
+  }
   std::int64_t largest = 0;
   for (const perf::BucketProfile& bucket : measured.profile.buckets)
     largest = std::max(largest, bucket.elements);
@@ -139,6 +149,8 @@ int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& mode
   profile.sources = {{"network", "measured by accordion calibrate"},
                      {"network.bandwidth_gbps", options.bandwidth > 0 ? "as given" : "what sums reach"},
                      {"models", "measured by accordion calibrate, on made-up samples"}};
+  if (profile.device)
+    profile.sources["device"] = "measured by accordion calibrate, with this model's buckets";
   std::vector<std::string> checked = {"none"};
   std::vector<Median> steps;
   if (options.check) {
@@ -153,6 +165,9 @@ int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& mode
   write_whole(options.out, text);
   print_calibrated_network(profile.network);
   print_calibrated_model(profile.models[0], group.size());
+  if (profile.device)
+    std::printf("\nCopies of its buckets, %.4g Gbit/s from %s and %.4g to it.\n",
+                profile.device->to_host_gbps, device.str().c_str(), profile.device->to_device_gbps);
   if (options.check) print_check(profile, checked, steps);
   std::printf("\n%s\n", options.out.c_str());
   return 0;
@@ -166,6 +181,9 @@ Run add_calibrate(CLI::App& verb, char** argv) {
   return [options, argv] {
     // What cannot be is refused before anything is started.
     const bench::ModelCase model = bench::model_cases({options->model}, "", options->batch).at(0);
+    if (!bench::device_of(options->device).is_cpu() && options->check)
+      throw UsageError("calibrate: check with device=" + options->device +
+                       ", expected device=cpu: the steps it takes are in host memory");
     for (const std::string& codec : split(options->codecs, ';'))
       check_ranks(std::vector{parse_codec(codec)}, options->workers);
     const std::filesystem::path folder = std::filesystem::absolute(options->out).parent_path();

@@ -80,6 +80,8 @@ class Calibrate(ProgramTest):
             ("--workers", "1"): "accordion: calibrate: workers=1, expected [2, 64]",
             ("--codecs", "fp16;topq"): 'accordion: unknown codec "topq"; did you mean "topk"?',
             ("--model", "cnm"): 'accordion: unknown model "cnm"; did you mean "cnn"?',
+            ("--device", "cuda:0"): "accordion: calibrate: device=cuda:0: there is none here, expected cpu",
+            ("--device", "gpu"): "accordion: calibrate: device=gpu: torch knows no such device, expected cpu",
             ("--out", "nowhere/profile.json"):
                 "accordion: calibrate: out=nowhere/profile.json, expected a file in a folder that is there",
         }.items():

@@ -69,7 +69,7 @@ class ProfileTest(ProgramTest):
     def profile(self, gbps, name="profile.json", **changed):
         link = {"latency_us": 1, "bandwidth_gbps": gbps}
         codec = {"codec": "dgc:keep=0.01", "encode_ms": 1, "decode_ms": 1, "rounds": [{"collective": "gather", "bytes": 20000}]}
-        model = {"model": "cnn", "batch": 8, "parameters": 225034, "backward_ms": 10, "codecs": [codec]} | changed
+        model = {"model": "cnn", "batch": 8, "parameters": 220234, "backward_ms": 10, "codecs": [codec]} | changed
         (self.folder / name).write_text(json.dumps({
             "format": "accordion-profile", "version": 1, "models": [model],
             "network": {"ranks": 2, "bandwidth_gbps": gbps, "sum": link, "gather": link, "scatter": link}}))

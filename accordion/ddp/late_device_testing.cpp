@@ -25,7 +25,6 @@
 namespace accordion {
 namespace {
 
-constexpr auto kLate = std::chrono::milliseconds(8);  // Of copies that nobody waits for.
 constexpr auto kType = c10::DeviceType::PrivateUse1;
 
 // Does what it is told in order.

@@ -6,9 +6,14 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <chrono>
+
 #include "accordion/comm/communicator.h"
 
 namespace accordion {
+
+// What copies that nobody waits for take.
+inline constexpr auto kLate = std::chrono::milliseconds(8);
 
 // One for each rank: autograd has a thread a device, which ranks of one process would hold up for each other.
 inline constexpr int kLateDevices = 4;

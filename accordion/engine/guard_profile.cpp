@@ -36,7 +36,7 @@ perf::Timeline step_with(const perf::Profile& profile, const perf::ModelProfile&
   return perf::simulate(step, std::vector<int>(step.layers.size(), codec.empty() ? perf::kDense : 0));
 }
 
-std::string ms_text(double seconds) {
+std::string step_text(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g ms", 1e3 * seconds);
   return text;
@@ -69,8 +69,8 @@ ProfileVerdict verdict_of(const perf::Profile& profile, const perf::ModelProfile
   const bool compress = goal == perf::Goal::kFastest ? seconds < kFaster * dense.seconds
                                                      : seconds <= dense.seconds && bytes < dense.wire_bytes;
   return {compress, compress ? seconds : dense.seconds,
-          "by the profile, with " + std::to_string(ranks) + " workers a step takes " + ms_text(seconds) +
-              " compressed and " + ms_text(dense.seconds) + " plain"};
+          "by the profile, with " + std::to_string(ranks) + " workers a step takes " + step_text(seconds) +
+              " compressed and " + step_text(dense.seconds) + " plain"};
 }
 
 ProfileVerdict decide_by_profile(Communicator& ranks, const GuardProfile& wanted,
