@@ -8,6 +8,7 @@
 #include "accordion/base/error.h"
 #include "accordion/comm/c10d_group.h"
 #include "accordion/ddp/ddp.h"
+#include "accordion/engine/engine.h"
 #include "accordion/models/network.h"
 #include "accordion/models/zoo.h"
 

@@ -49,6 +49,21 @@ for folder in "${core[@]}"; do
   done
 done
 
+# Who uses the C++ DDP compiles what its options need: no codec, no exchange, no engine.
+seen=(accordion/ddp/ddp.h)
+for ((i = 0; i < ${#seen[@]}; ++i)); do
+  while read -r included; do
+    case " ${seen[*]} " in
+      *" $included "*) continue ;;
+    esac
+    seen+=("$included")
+    case "$included" in
+      accordion/kernels/* | accordion/exchange/exchange.h | accordion/engine/engine.h | accordion/compress/codec*)
+        complain "${seen[$i]} brings $included to everyone who includes accordion/ddp/ddp.h" ;;
+    esac
+  done < <(sed -nE 's,^#include "(accordion/[^"]*)".*,\1,p' "${seen[$i]}")
+done
+
 # No environment variables below cli/, except where processes are started.
 while read -r line; do
   complain "environment read below cli/: $line"

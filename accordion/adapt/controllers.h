@@ -7,12 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "accordion/adapt/control_options.h"
 #include "accordion/adapt/controller.h"
 #include "accordion/compress/codecs.h"
 
 namespace accordion {
-
-struct ControlOptions;
 
 // How a run names the levels that its controller chooses from.
 enum class TakesLevels {
@@ -42,7 +41,6 @@ struct ControllerKind {
 };
 
 std::vector<ControllerKind> controllers();
-std::vector<std::string> controller_names();
 
 // Throws UsageError for a name that no controller has.
 ControllerKind find_controller(const std::string& name);

@@ -12,6 +12,7 @@
 #include "accordion/base/options.h"
 #include "accordion/compress/codec_list.h"
 #include "accordion/compress/compressor.h"
+#include "accordion/compress/routing.h"
 #include "accordion/compress/traits.h"
 
 namespace accordion {
@@ -34,13 +35,6 @@ CodecTraits traits_of(const CodecOptions& codec);
 // have a dial.
 double dial_value(const CodecOptions& codec);
 CodecOptions with_dial(CodecOptions codec, double value);
-
-// Which tensors are not worth compressing.
-struct Routing {
-  std::size_t min_count = 1024;  // Smaller ones go dense.
-  double min_rate = 2;     // So does what a codec would have to shrink much, and shrinks less than this.
-  bool published = false;  // As published: everything of two dimensions or more is compressed.
-};
 
 // As Accordion's published code has it, where that differs.
 CodecOptions as_published(CodecOptions codec);

@@ -10,6 +10,7 @@
 #include "accordion/base/error.h"
 #include "accordion/ddp/control_process_group.h"
 #include "accordion/ddp/hook.h"
+#include "accordion/engine/engine.h"
 #include "accordion/exchange/agreement.h"
 
 namespace accordion {
@@ -83,8 +84,8 @@ DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions o
       group_(group),
       options_(options),
       // Braces: the ranks agree before one of them may refuse its model alone.
-      engine_{require_same_model(group, module, options), exchanged_tensors(module), engine_options(options),
-              std::move(controller)} {
+      engine_(new Engine{require_same_model(group, module, options), exchanged_tensors(module),
+                         engine_options(options), std::move(controller)}) {
   std::unordered_map<size_t, std::string> index_names;
   for (const auto& [name, tensor] : exchanged_parameters(module)) {
     index_names[names_.size()] = name;
@@ -114,7 +115,7 @@ DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions o
   logger_ = std::make_shared<c10d::Logger>(reducer_);
   reducer_->set_logger(logger_);
   auto hook = std::make_unique<BucketHook>(
-      engine_, parameters_, options_.find_unused_parameters ? &got_gradient_ : nullptr, options_.on_device);
+      *engine_, parameters_, options_.find_unused_parameters ? &got_gradient_ : nullptr, options_.on_device);
   hook_ = hook.get();
   reducer_->register_comm_hook(std::move(hook));
 }
@@ -125,12 +126,20 @@ DataParallel::~DataParallel() {
 
 EpochReport DataParallel::end_epoch(double next_learning_rate, bool last) {
   hook_->settle();
-  return engine_.end_epoch(next_learning_rate, last);
+  return engine_->end_epoch(next_learning_rate, last);
 }
 
 void DataParallel::end_step(double next_learning_rate, bool last) {
   hook_->settle();
-  engine_.end_step(next_learning_rate, last);
+  engine_->end_step(next_learning_rate, last);
+}
+
+void DataParallel::set_batch(std::int64_t local_samples, std::int64_t global_samples) {
+  engine_->set_batch(local_samples, global_samples);
+}
+
+void DataParallel::set_batch(std::int64_t local_samples) {
+  engine_->set_batch(local_samples);
 }
 
 void DataParallel::before_forward() {
@@ -208,7 +217,7 @@ void DataParallel::keep_buffers() {
 void DataParallel::settle_buffers() {
   const auto got = [](char one) { return one != 0; };
   if (!awaiting_backward_ || !std::any_of(got_gradient_.begin(), got_gradient_.end(), got)) return;
-  if (!std::exchange(buffers_kept_, false) || engine_.last_step_kept()) return;
+  if (!std::exchange(buffers_kept_, false) || engine_->last_step_kept()) return;
   const torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> buffers = module_.buffers();
   for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i].copy_(kept_buffers_[i]);

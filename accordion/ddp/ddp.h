@@ -27,8 +27,13 @@
 #include <tuple>
 #include <vector>
 
+#include "accordion/adapt/controller.h"
 #include "accordion/comm/group.h"
-#include "accordion/engine/engine.h"
+#include "accordion/compress/routing.h"
+#include "accordion/compress/tensor.h"
+#include "accordion/engine/communication_options.h"
+#include "accordion/engine/epoch_report.h"
+#include "accordion/engine/guard_mode.h"
 
 namespace c10d {
 class Logger;
@@ -38,6 +43,7 @@ class Reducer;
 namespace accordion {
 
 class BucketHook;
+class Engine;
 
 struct DdpOptions {
   std::size_t bucket_bytes = 25 << 20;
@@ -92,10 +98,8 @@ class DataParallel {
   DataParallel& operator=(const DataParallel&) = delete;
 
   // As the engine's.
-  void set_batch(std::int64_t local_samples, std::int64_t global_samples) {
-    engine_.set_batch(local_samples, global_samples);
-  }
-  void set_batch(std::int64_t local_samples) { engine_.set_batch(local_samples); }
+  void set_batch(std::int64_t local_samples, std::int64_t global_samples);
+  void set_batch(std::int64_t local_samples);
 
   // loss.backward(), and an Error that names the parameters which got no gradient. A plain loss.backward()
   // works too; then the next forward reports them.
@@ -127,8 +131,8 @@ class DataParallel {
   EpochReport end_epoch(double next_learning_rate, bool last = false);
   void end_step(double next_learning_rate, bool last = false);
 
-  // Levels, counts, what the controller wants of the batch.
-  Engine& engine() { return engine_; }
+  // Levels, counts, what the controller wants of the batch (engine.h, which this header does not bring along).
+  Engine& engine() { return *engine_; }
   // Its tensors, in its order.
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }
 
@@ -155,7 +159,7 @@ class DataParallel {
   bool awaiting_backward_ = false;
   std::vector<torch::Tensor> kept_buffers_;  // As they were before the step, where it may be dropped.
   bool buffers_kept_ = false;
-  Engine engine_;
+  std::unique_ptr<Engine> engine_;
   BucketHook* hook_ = nullptr;  // The reducer's.
   std::shared_ptr<c10d::Reducer> reducer_;
   std::shared_ptr<c10d::Logger> logger_;

@@ -10,6 +10,7 @@
 #include "accordion/base/error.h"
 #include "accordion/comm/c10d_group.h"
 #include "accordion/ddp/ddp.h"
+#include "accordion/engine/engine.h"
 #include "accordion/launch/free_port.h"
 
 namespace accordion {

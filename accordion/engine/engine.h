@@ -21,6 +21,7 @@
 #include "accordion/comm/group.h"
 #include "accordion/compress/tensor.h"
 #include "accordion/engine/communication_thread.h"
+#include "accordion/engine/epoch_report.h"
 #include "accordion/engine/explained_step.h"
 #include "accordion/engine/guard.h"
 #include "accordion/engine/guard_mode.h"
@@ -58,21 +59,6 @@ struct EngineOptions {
 struct StateOfAnotherRank : Error {
   using Error::Error;
 };
-
-// What an epoch leaves behind.
-struct EpochReport {
-  int epoch = 0;
-  EpochStats stats = {};
-  Overlap overlap = {};
-  // Rank 0's: the layers in the epoch, or in the last window that has ended, and the windows that ended in it,
-  // where windows are not epochs.
-  std::vector<LayerRecord> layers = {};
-  std::vector<WindowRecord> windows = {};
-  std::vector<GuardEvent> guard = {};
-};
-
-// As the record has it; what the engine does not know is for the caller to add.
-EpochRecord to_record(EpochReport report);
 
 class Engine {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "accordion/adapt/control.h"
 #include "accordion/base/error.h"
 
 namespace accordion {

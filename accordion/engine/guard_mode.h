@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "accordion/adapt/control.h"
+#include "accordion/adapt/control_options.h"
 
 namespace accordion {
 
@@ -24,6 +24,15 @@ inline GuardMode guard_mode(std::string_view name) {
          : name == "fastest" ? GuardMode::kFastest
                              : GuardMode::kNone;
 }
+
+// What is decided by before the first step, where nothing can be tried out in the run (guard_profile.h).
+struct GuardProfile {
+  std::string file = "";   // Nothing: there is none.
+  std::string model = "";  // Which of its models; nothing: its only one.
+  int batch = 0;           // Of one worker; 0: the first that it has for the model.
+
+  bool given() const { return !file.empty(); }
+};
 
 // Throws UsageError for what cannot be guarded: published behaviour to the letter, and codecs that keep the optimizer's
 // momentum, which cannot change sides in mid-run, unless it is `foretold` whether they pay: by a profile (guard_profile.h), or

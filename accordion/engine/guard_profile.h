@@ -7,18 +7,11 @@
 
 #include "accordion/comm/communicator.h"
 #include "accordion/compress/codecs.h"
+#include "accordion/engine/guard_mode.h"
 #include "accordion/perf/pays.h"
 #include "accordion/perf/profile.h"
 
 namespace accordion {
-
-struct GuardProfile {
-  std::string file = "";   // Nothing: there is none.
-  std::string model = "";  // Which of its models; nothing: its only one.
-  int batch = 0;           // Of one worker; 0: the first that it has for the model.
-
-  bool given() const { return !file.empty(); }
-};
 
 struct ProfileVerdict {
   bool compress = false;

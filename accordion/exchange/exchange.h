@@ -27,13 +27,6 @@ struct GradientBucket {
   std::span<const Slice> slices;
 };
 
-// What one epoch leaves behind, for the record.
-struct EpochStats {
-  std::int64_t steps = 0;
-  std::int64_t dropped_steps = 0;  // In which a rank had values that are not finite.
-  Traffic traffic;
-};
-
 // What a rank is owed and others are not: of no use to another rank, or in a group of another size.
 enum class Residuals { kKeep, kDrop };
 

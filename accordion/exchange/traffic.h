@@ -16,4 +16,11 @@ struct Traffic {
   bool operator==(const Traffic&) const = default;
 };
 
+// What one epoch leaves behind, for the record.
+struct EpochStats {
+  std::int64_t steps = 0;
+  std::int64_t dropped_steps = 0;  // In which a rank had values that are not finite.
+  Traffic traffic;
+};
+
 }  // namespace accordion

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "accordion/compress/try_levels.h"
 #include "accordion/kernels/dense.h"
 
 namespace accordion {

@@ -8,6 +8,7 @@
 #include "accordion/base/error.h"
 #include "accordion/base/hash.h"
 #include "accordion/compress/codecs.h"
+#include "accordion/engine/engine.h"
 #include "accordion/models/zoo.h"
 #include "accordion/report/step_chart.h"
 #include "accordion/run/replay.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "accordion/compress/codecs.h"
-#include "accordion/compress/trial.h"
+#include "accordion/compress/try_levels.h"
 
 namespace accordion {
 namespace {

@@ -1,4 +1,4 @@
-#include "accordion/compress/trial.h"
+#include "accordion/compress/try_levels.h"
 
 #include <algorithm>
 #include <cmath>
