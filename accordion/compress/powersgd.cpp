@@ -59,8 +59,7 @@ class PowerSgd final : public Compressor {
     if (feedback.residual.empty()) {
       kernels::coefficients(size_, feedback.gradient, p_, q);
     } else {
-      kernels::coefficients(size_, feedback.next, p_, q);
-      kernels::expand_subtract(size_, p_, q, feedback.next);
+      kernels::take_out(size_, p_, q, feedback.next);
     }
     return {.bytes = q.size_bytes(), .finite = p_finite_ && all_finite(q)};
   }

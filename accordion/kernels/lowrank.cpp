@@ -24,10 +24,13 @@ constexpr std::size_t kWide = 16384;
 // While this many values of q stay in the first-level cache, taking several rows of a at once saves nothing,
 // and memory is read faster one row after the other.
 constexpr std::size_t kNear = 2048;
+// Values of a that stay in the second-level cache from one look at them to the next.
+constexpr std::size_t kCached = std::size_t{1} << 17;
 
 // A block: some columns of a, with the thin columns of one group.
 struct Block {
   std::size_t rows, width, stride;  // stride: from one row of a, or column of q, to the next.
+  bool several;                     // Rows of a at once.
 };
 
 // Whether masked loads and stores leave memory beyond the mask alone; else they may touch it.
@@ -112,15 +115,14 @@ struct Project {
       if (c < b.width) Step<kRows, true>(b, b.width - c, gradient + c, residual + c, a + c, q + c, sums);
     }
     for (int i = 0; i < kRows; ++i)
-      for (int j = 0; j < kRank; ++j)
-        p[j * b.rows + row + i] += SumOfHalves(sums[i * kRank + j]);
+      for (int j = 0; j < kRank; ++j) p[j * b.rows + row + i] += SumOfHalves(sums[i * kRank + j]);
   }
 
   static void Run(const Block& b, const float* gradient, const float* residual, float* a, const float* q,
                   float* p) {
     constexpr int kRows = kRank <= 4 ? 3 : kRank <= 6 ? 2 : 1;  // As many as there are registers for.
     std::size_t row = 0;
-    if (b.width * kRank > kNear)
+    if (b.several)
       for (; row + kRows <= b.rows; row += kRows) Rows<kRows>(b, row, gradient, residual, a, q, p);
     for (; row < b.rows; ++row) Rows<1>(b, row, gradient, residual, a, q, p);
   }
@@ -157,7 +159,7 @@ struct Coefficients {
   static void Run(const Block& b, const float* a, const float* p, float* q) {
     constexpr int kRows = kRank <= 4 ? 8 : 4;  // Many, because each pass over them reads and writes all of q.
     std::size_t row = 0;
-    if (b.width * kRank > kNear)
+    if (b.several)
       for (; row + kRows <= b.rows; row += kRows) Rows<kRows>(b, row, a, p, q);
     for (; row < b.rows; ++row) Rows<1>(b, row, a, p, q);
   }
@@ -203,7 +205,7 @@ struct Expand {
     static void Run(const Block& b, const float* p, const float* q, float* a) {
       constexpr int kRows = 4;
       std::size_t row = 0;
-      if (b.width * kRank > kNear)
+      if (b.several)
         for (; row + kRows <= b.rows; row += kRows) Rows<kRows>(b, row, p, q, a);
       for (; row < b.rows; ++row) Rows<1>(b, row, p, q, a);
     }
@@ -237,9 +239,10 @@ void ForRank(std::size_t rank, Arguments... arguments) {
 template <class Visit>
 void ForBlocks(LowRank size, Visit visit) {
   for (std::size_t c = 0; c < size.columns; c += kWide)
-    for (std::size_t j = 0; j < size.rank; j += kGroup)
-      visit(Block{size.rows, std::min(kWide, size.columns - c), size.columns}, c, j,
-            std::min(kGroup, size.rank - j));
+    for (std::size_t j = 0; j < size.rank; j += kGroup) {
+      const std::size_t width = std::min(kWide, size.columns - c), count = std::min(kGroup, size.rank - j);
+      visit(Block{size.rows, width, size.columns, width * count > kNear}, c, j, count);
+    }
 }
 
 void ProjectAll(LowRank size, const float* gradient, const float* residual, float* a, const float* q,
@@ -282,10 +285,20 @@ void ExpandAddAll(LowRank size, const float* p, const float* q, float* a) {
   });
 }
 
-void ExpandSubtractAll(LowRank size, const float* p, const float* q, float* a) {
-  ForBlocks(size, [&](Block b, std::size_t c, std::size_t j, std::size_t count) {
-    ForRank<Expand<Update::kSubtract>::For>(count, b, p + j * size.rows, q + j * size.columns + c, a + c);
-  });
+// Some columns after the other, as many as stay in the cache: from memory a is read once, and written once.
+void TakeOutAll(LowRank size, const float* p, float* q, float* a) {
+  std::fill_n(q, size.columns * size.rank, 0.0f);
+  const std::size_t fit = kCached / std::max<std::size_t>(size.rows, 1);
+  const std::size_t wide = std::clamp<std::size_t>(fit / 64 * 64, 64, kWide);
+  for (std::size_t c = 0; c < size.columns; c += wide) {
+    const Block b{size.rows, std::min(wide, size.columns - c), size.columns, true};
+    for (std::size_t j = 0; j < size.rank; j += kGroup)
+      ForRank<Coefficients>(std::min(kGroup, size.rank - j), b, a + c, p + j * size.rows,
+                            q + j * size.columns + c);
+    for (std::size_t j = 0; j < size.rank; j += kGroup)
+      ForRank<Expand<Update::kSubtract>::For>(std::min(kGroup, size.rank - j), b, p + j * size.rows,
+                                              q + j * size.columns + c, a + c);
+  }
 }
 
 }  // namespace accordion::kernels::HWY_NAMESPACE
@@ -298,7 +311,7 @@ HWY_EXPORT(ProjectAll);
 HWY_EXPORT(CoefficientsAll);
 HWY_EXPORT(ExpandAll);
 HWY_EXPORT(ExpandAddAll);
-HWY_EXPORT(ExpandSubtractAll);
+HWY_EXPORT(TakeOutAll);
 
 void project(LowRank size, std::span<const float> gradient, std::span<const float> residual,
              std::span<float> a, std::span<const float> q, std::span<float> p) noexcept {
@@ -321,9 +334,8 @@ void expand_add(LowRank size, std::span<const float> p, std::span<const float> q
   HWY_DYNAMIC_DISPATCH(ExpandAddAll)(size, p.data(), q.data(), a.data());
 }
 
-void expand_subtract(LowRank size, std::span<const float> p, std::span<const float> q,
-                     std::span<float> a) noexcept {
-  HWY_DYNAMIC_DISPATCH(ExpandSubtractAll)(size, p.data(), q.data(), a.data());
+void take_out(LowRank size, std::span<const float> p, std::span<float> q, std::span<float> a) noexcept {
+  HWY_DYNAMIC_DISPATCH(TakeOutAll)(size, p.data(), q.data(), a.data());
 }
 
 }  // namespace accordion::kernels

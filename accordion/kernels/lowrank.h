@@ -23,7 +23,7 @@ void project(LowRank size, std::span<const float> gradient, std::span<const floa
 void coefficients(LowRank size, std::span<const float> a, std::span<const float> p,
                   std::span<float> q) noexcept;
 
-// a = p q^T. This and the next two give the same bits on every instruction set: what all ranks decode must
+// a = p q^T. This and the next give the same bits on every instruction set: what all ranks decode must
 // not depend on the machine. Products are added one after the other, each rounded first.
 void expand(LowRank size, std::span<const float> p, std::span<const float> q, std::span<float> a) noexcept;
 
@@ -31,9 +31,8 @@ void expand(LowRank size, std::span<const float> p, std::span<const float> q, st
 void expand_add(LowRank size, std::span<const float> p, std::span<const float> q,
                 std::span<float> a) noexcept;
 
-// a -= p q^T
-void expand_subtract(LowRank size, std::span<const float> p, std::span<const float> q,
-                     std::span<float> a) noexcept;
+// q = a^T p, as coefficients() has it, and then a -= p q^T: what p spans is taken out of a.
+void take_out(LowRank size, std::span<const float> p, std::span<float> q, std::span<float> a) noexcept;
 
 namespace reference {
 void project(LowRank size, std::span<const float> gradient, std::span<const float> residual,
@@ -43,8 +42,7 @@ void coefficients(LowRank size, std::span<const float> a, std::span<const float>
 void expand(LowRank size, std::span<const float> p, std::span<const float> q, std::span<float> a) noexcept;
 void expand_add(LowRank size, std::span<const float> p, std::span<const float> q,
                 std::span<float> a) noexcept;
-void expand_subtract(LowRank size, std::span<const float> p, std::span<const float> q,
-                     std::span<float> a) noexcept;
+void take_out(LowRank size, std::span<const float> p, std::span<float> q, std::span<float> a) noexcept;
 }  // namespace reference
 
 }  // namespace accordion::kernels

@@ -50,8 +50,8 @@ void expand_add(LowRank size, std::span<const float> p, std::span<const float> q
   update(size, 1, p, q, a);
 }
 
-void expand_subtract(LowRank size, std::span<const float> p, std::span<const float> q,
-                     std::span<float> a) noexcept {
+void take_out(LowRank size, std::span<const float> p, std::span<float> q, std::span<float> a) noexcept {
+  reference::coefficients(size, a, p, q);
   update(size, -1, p, q, a);
 }
 

@@ -51,10 +51,20 @@ void match(LowRank size) {
   expand_add(size, p, q, fast);
   reference::expand_add(size, p, q, slow);
   EXPECT_EQ(fast, slow);
+
+  // The same bits as one after the other, whatever of it stays in the cache.
+  std::vector<float> taken(q.size(), 7.0f), alone(q.size(), 7.0f), minus_p = p;
   fast = a, slow = a;
-  expand_subtract(size, p, q, fast);
-  reference::expand_subtract(size, p, q, slow);
+  take_out(size, p, taken, fast);
+  coefficients(size, a, p, alone);
+  EXPECT_EQ(taken, alone);
+  for (float& value : minus_p) value = -value;
+  reference::expand_add(size, minus_p, taken, slow);
   EXPECT_EQ(fast, slow);
+  fast = a, slow = a;
+  reference::take_out(size, p, alone, slow);
+  take_out(size, p, taken, fast);
+  expect_near(fast, slow, static_cast<double>(size.rows * size.rank) * 5, size);
 }
 
 TEST_P(LowRankKernels, MatchTheReference) {
@@ -63,6 +73,8 @@ TEST_P(LowRankKernels, MatchTheReference) {
       for (std::size_t columns : {0, 1, 7, 8, 27, 600}) match({rows, columns, rank});
   match({3, 40000, 2});  // More columns than one block.
   match({11, 3000, 9});
+  match({700, 500, 4});  // More of a than is taken out at once.
+  match({3000, 130, 9});
 }
 
 TEST_P(LowRankKernels, OfRankZeroExpandToZero) {
