@@ -23,10 +23,6 @@ constexpr std::size_t kDenseKept = 30;  // Dense steps that others are held agai
 constexpr double kProbeShare = 0.01;    // Of the time, for single dense steps.
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-bool all_dense(const std::vector<int>& levels) {
-  return std::all_of(levels.begin(), levels.end(), [](int level) { return level == kDense; });
-}
-
 }  // namespace
 
 Guard::Guard(perf::Goal goal, std::vector<CodecOptions> levels, Exchange& exchange, Communicator& ranks)
@@ -38,37 +34,6 @@ Guard::Guard(perf::Goal goal, std::vector<CodecOptions> levels, Exchange& exchan
       in_force_(exchange.tensors(), 0),
       reasons_(exchange.tensors()),
       costs_(exchange, ranks.size()) {}
-
-Guard::Guard(ProfileVerdict verdict, std::vector<CodecOptions> levels, Exchange& exchange,
-             Communicator& ranks)
-    : Guard(perf::Goal::kHarmless, std::move(levels), exchange, ranks) {
-  verdict_ = std::move(verdict);
-  if (!verdict_->compress) reasons_.assign(reasons_.size(), "dense: " + verdict_->reason);
-}
-
-Guard::Guard(std::vector<GuardEvent> replay, std::vector<CodecOptions> levels, Exchange& exchange,
-             Communicator& ranks)
-    : Guard(perf::Goal::kHarmless, std::move(levels), exchange, ranks) {
-  replays_ = true;
-  recorded_ = std::move(replay);
-}
-
-bool Guard::always_dense() const {
-  if (verdict_) return !verdict_->compress;
-  if (!replays_ || !traits_of(levels_[0]).momentum) return false;
-  return !recorded_.empty() && all_dense(recorded_[0].levels);
-}
-
-// Once for all; what changes are the controller's levels.
-void Guard::obey() {
-  const std::vector<int> levels = verdict_->compress ? may_ : std::vector<int>(may_.size(), kDense);
-  const bool first = !std::exchange(obeyed_, true);
-  if (first)
-    note("decide", levels, verdict_->seconds, kUnknown, verdict_->reason);
-  else if (levels != in_force_)
-    note("decide", levels, kUnknown, kUnknown, "the controller's levels have changed");
-  put(levels);
-}
 
 void Guard::allow(std::span<const int> may) {
   const std::vector<int> before = std::exchange(may_, std::vector<int>(may.begin(), may.end()));
@@ -376,7 +341,7 @@ void Guard::load_state(const StateReader& state) {
   if (verdict_ && verdict_->compress == all_dense({levels.begin(), levels.end()}))
     throw Error(std::string("state of a run that its profile made ") +
                 (verdict_->compress ? "plain" : "compress") + ", but " + verdict_->reason +
-                ", expected the profile that it began with");
+                ", expected the profile and the number of workers that it began with");
   bool plain = false;
   state.get("plain", plain);
   state.get("control_bytes", control_bytes_);
@@ -391,15 +356,6 @@ void Guard::load_state(const StateReader& state) {
   if (verdict_) return;  // It watches nothing.
   // What was watched is not kept; in a replay of this run, a plain step that was to come is not plain any more.
   note("go on", in_force_, kUnknown, kUnknown, "from a checkpoint, watching anew");
-}
-
-void Guard::replay() {
-  for (; replayed_ < recorded_.size() && recorded_[replayed_].step <= step_; ++replayed_) {
-    const GuardEvent& event = recorded_[replayed_];
-    if (ranks_.rank() == 0) events_.push_back(event);
-    if (event.levels.empty()) continue;
-    put(event.levels, event.event == "probe" && all_dense(event.levels));
-  }
 }
 
 }  // namespace accordion

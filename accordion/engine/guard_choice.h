@@ -1,6 +1,7 @@
 // What a guard decides from what it knows: the levels that pay, and why each layer has its own.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,6 +14,10 @@ namespace accordion {
 
 // Levels that were probed, and the median of their steps.
 using Probed = std::pair<std::vector<int>, double>;
+
+inline bool all_dense(const std::vector<int>& levels) {
+  return std::all_of(levels.begin(), levels.end(), [](int level) { return level == kDense; });
+}
 
 struct GuardChoice {
   std::vector<int> levels;  // Per tensor; kDense.

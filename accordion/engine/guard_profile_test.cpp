@@ -199,7 +199,8 @@ TEST_F(GuardedByProfile, AStateGoesOnWithItsOwnVerdictOnly) {
     Engine resumed(group, kTensors, plain);
     resumed.load_state(StateReader(saved));
     EXPECT_FALSE(resumed.compresses(0));
-    EXPECT_EQ(resumed.end_epoch(0.1).guard.size(), group.rank() == 0 ? 1u : 0u) << "as if there had been no stop";
+    EXPECT_EQ(resumed.end_epoch(0.1).guard.size(), group.rank() == 0 ? 1u : 0u)
+        << "as if there had been no stop";
     if (group.rank() == 0) written(kSlowLink);  // And nobody else reads it.
     Engine turned(group, kTensors, plain);
     EXPECT_THROW(turned.load_state(StateReader(saved)), Error);

@@ -1,5 +1,6 @@
 // Everything that the rest of a run depends on, into a checkpoint and out of one.
 #include "accordion/base/error.h"
+#include "accordion/engine/engine.h"
 #include "accordion/engine/redistribute.h"
 #include "accordion/train/tensor_arrays.h"
 #include "accordion/train/trainer.h"

@@ -1,0 +1,54 @@
+// A guard that watches nothing, as it is known beforehand what pays: from a profile, or from the run that is replayed.
+#include <limits>
+#include <utility>
+
+#include "accordion/engine/guard.h"
+
+namespace accordion {
+namespace {
+
+constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+Guard::Guard(ProfileVerdict verdict, std::vector<CodecOptions> levels, Exchange& exchange,
+             Communicator& ranks)
+    : Guard(perf::Goal::kHarmless, std::move(levels), exchange, ranks) {
+  verdict_ = std::move(verdict);
+  if (!verdict_->compress) reasons_.assign(reasons_.size(), "dense: " + verdict_->reason);
+}
+
+Guard::Guard(std::vector<GuardEvent> replay, std::vector<CodecOptions> levels, Exchange& exchange,
+             Communicator& ranks)
+    : Guard(perf::Goal::kHarmless, std::move(levels), exchange, ranks) {
+  replays_ = true;
+  recorded_ = std::move(replay);
+}
+
+bool Guard::always_dense() const {
+  if (verdict_) return !verdict_->compress;
+  if (!replays_ || !traits_of(levels_[0]).momentum) return false;
+  return !recorded_.empty() && all_dense(recorded_[0].levels);
+}
+
+// Once for all; what changes are the controller's levels.
+void Guard::obey() {
+  const std::vector<int> levels = verdict_->compress ? may_ : std::vector<int>(may_.size(), kDense);
+  const bool first = !std::exchange(obeyed_, true);
+  if (first)
+    note("decide", levels, verdict_->seconds, kNotKnown, verdict_->reason);
+  else if (levels != in_force_)
+    note("decide", levels, kNotKnown, kNotKnown, "the controller's levels have changed");
+  put(levels);
+}
+
+void Guard::replay() {
+  for (; replayed_ < recorded_.size() && recorded_[replayed_].step <= step_; ++replayed_) {
+    const GuardEvent& event = recorded_[replayed_];
+    if (ranks_.rank() == 0) events_.push_back(event);
+    if (event.levels.empty()) continue;
+    put(event.levels, event.event == "probe" && all_dense(event.levels));
+  }
+}
+
+}  // namespace accordion
