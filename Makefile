@@ -1,15 +1,15 @@
 # The two commands that need nothing before them: `make demo` and `make test`.
 
-PACKAGES := g++ cmake make ninja-build libtorch-dev libgloo-dev libopenblas0-openmp libcli11-dev nlohmann-json3-dev \
-            libtomlplusplus-dev libhwy-dev librandom123-dev zlib1g-dev libpng-dev libmd-dev dataset-fashion-mnist
+PACKAGES := g++ cmake make ninja-build pkg-config libtorch-dev libgloo-dev libopenblas0-openmp libcli11-dev nlohmann-json3-dev \
+            libtomlplusplus-dev libcpp-httplib-dev libhwy-dev librandom123-dev zlib1g-dev libpng-dev libmd-dev dataset-fashion-mnist
 PYTHON_PACKAGES := python3 python3-dev python3-torch pybind11-dev
-TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libopenmpi-dev openmpi-bin iproute2 procps python3-numpy $(PYTHON_PACKAGES)
+TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libopenmpi-dev openmpi-bin iproute2 procps chromium chromium-driver python3-numpy $(PYTHON_PACKAGES)
 FUZZ_PACKAGES := clang libclang-rt-14-dev libomp-dev
 FUZZ_SECONDS ?= 60
 JOBS ?= 2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo python test test-debian13 soak fuzz bench format tidy setup setup-python setup-test setup-fuzz clean
+.PHONY: build demo python test test-debian13 soak fuzz bench format tidy setup page setup-python setup-test setup-fuzz clean
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -37,8 +37,17 @@ define compile
 	  else cmake --build build --target $(1) -j $(JOBS) | cmake/progress.sh; fi; }
 endef
 
-setup:
+setup: page
 	$(call install,$(PACKAGES))
+
+# What report pages embed, from npm, as the lock file pins it. Debian's npm only where there is none.
+PAGE := accordion/report/page
+page: $(PAGE)/node_modules/.package-lock.json
+
+$(PAGE)/node_modules/.package-lock.json: $(PAGE)/package-lock.json
+	$(if $(shell command -v npm),,$(call install,npm))
+	@echo "== fetching Apache ECharts for report pages (build/npm.log)"
+	@$(call quietly,npm.log,cd $(PAGE) && npm ci --no-audit --no-fund && touch node_modules/.package-lock.json)
 
 setup-python: setup
 	$(call install,$(PYTHON_PACKAGES))
@@ -53,7 +62,7 @@ build: setup
 
 demo: build
 	@echo "== comparing mild and strong compression with Accordion: a small CNN on Fashion-MNIST, 4 workers: about 2 minutes"
-	@build/accordion compare --recipe recipes/demo.toml
+	@build/accordion compare --recipe recipes/demo.toml && echo && build/accordion report runs/compare-demo
 
 # The PyTorch plugin, in build/python.
 python: setup-python
@@ -69,7 +78,7 @@ test: setup-test
 	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS) $$([ -t 1 ] && echo --progress)
 
 # The same on Debian 13 (g++ 14, torch 2.6), in a root of its own; DEBIAN13_OPTIONS="-- -R ddp" runs some of the tests.
-test-debian13:
+test-debian13: page
 	$(call install,debootstrap)
 	@tools/debian13 --jobs $(JOBS) $(PACKAGES) $(TEST_PACKAGES) $(DEBIAN13_OPTIONS)
 

@@ -11,6 +11,7 @@
 #include "accordion/log/progress_text.h"
 #include "accordion/log/write_file.h"
 #include "accordion/report/comparison.h"
+#include "accordion/report/comparison_folder.h"
 #include "accordion/report/comparison_text.h"
 #include "accordion/run/replay.h"
 #include "cli/comparison_recipe.h"
@@ -50,7 +51,7 @@ std::vector<PlannedRun> plan_runs(const ComparisonRecipe& recipe, const fs::path
                      .seed = seed,
                      .label = "[" + std::to_string(runs.size() + 1) + "/" + std::to_string(total) + "] " +
                               setting.name + ", seed " + std::to_string(seed),
-                     .folder = out / setting.folder / ("seed-" + std::to_string(seed)),
+                     .folder = out / setting.folder / seed_folder(seed),
                      .plan = {.options = to_json(train), .workers = launch.workers},
                      .why = ""};
       if (launch.threads > 0) run.plan.threads = launch.threads;
@@ -97,6 +98,7 @@ class Compare {
   int run() {
     if (arguments_.dry_run) return list(runs_), 0;
     announce();
+    note_settings();
     // Now, because a program that is built again meanwhile leaves no name behind.
     const std::string program = fs::read_symlink("/proc/self/exe");
     for (const PlannedRun& run : runs_)
@@ -120,6 +122,14 @@ class Compare {
     for (const Setting& setting : recipe_.settings)
       for (const std::string& warning : train_warnings(resolve(setting.options.train)))
         std::cerr << "accordion: warning: " << setting.name << ": " << warning << "\n";
+  }
+
+  // For who reads the folder later: names and their order.
+  void note_settings() const {
+    ComparisonFolder folder{.recipe = arguments_.recipe, .seeds = {}, .settings = {}};
+    folder.seeds.assign(recipe_.seeds.begin(), recipe_.seeds.end());
+    for (const Setting& setting : recipe_.settings) folder.settings.push_back({setting.name, setting.folder});
+    write_comparison_folder(out_, folder);
   }
 
   // A failed run is noted and the others go on; the status is not 0 when they cannot.

@@ -68,6 +68,10 @@ int main(int argc, char** argv) {
         [](CLI::App& verb) { return accordion::cli::add_export(verb); });
     add("compare", "Train several settings with several seeds, and print one table of them.",
         [](CLI::App& verb) { return accordion::cli::add_compare(verb); });
+    add("report", "Make one page of runs, or of a comparison: charts, tables, reasons; it opens from disk.",
+        [](CLI::App& verb) { return accordion::cli::add_report(verb); });
+    add("watch", "Serve that page of a run while it goes on, to this machine alone.",
+        [](CLI::App& verb) { return accordion::cli::add_watch(verb); });
     add("decide", "Replay recorded norms through a controller: each layer's level, and why.",
         [](CLI::App& verb) { return accordion::cli::add_decide(verb); });
     add("traffic", "What a run would send, without training.",

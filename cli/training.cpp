@@ -127,6 +127,8 @@ int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
   setup.progress_out = &std::cerr;
   setup.on_start = catch_stop_signals;
   setup.explain_step = arguments.explain_step;
+  setup.tensorboard = arguments.tensorboard;
+  setup.trace = arguments.trace;
   setup.stop_requested = [] { return stop_signal != 0; };
   const RunOutcome outcome = run_training(arguments.train, setup);
   if (place.rank == 0) print_outcome(arguments, outcome);

@@ -9,7 +9,7 @@ namespace accordion::cli {
 struct TrainArguments {
   TrainOptions train;
   LaunchOptions launch;
-  bool json = false, explain_step = false;
+  bool json = false, explain_step = false, tensorboard = false, trace = false;
   bool regrouped = false;  // Go on with the run in launch.out, whose options these are, with these workers.
 };
 

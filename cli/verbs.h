@@ -15,6 +15,8 @@ Run add_train(CLI::App& verb, int argc, char** argv);
 Run add_resume(CLI::App& verb, int argc, char** argv);
 Run add_export(CLI::App& verb);
 Run add_compare(CLI::App& verb);
+Run add_report(CLI::App& verb);
+Run add_watch(CLI::App& verb);
 Run add_decide(CLI::App& verb);
 Run add_traffic(CLI::App& verb);
 Run add_calibrate(CLI::App& verb, char** argv);

@@ -11,7 +11,7 @@ endif()
 install(TARGETS ${libraries} EXPORT AccordionTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT AccordionTargets NAMESPACE Accordion:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Accordion)
 install(DIRECTORY accordion DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.h" PATTERN "stand_in" EXCLUDE PATTERN "*_contract.h" EXCLUDE PATTERN "*_testing.h" EXCLUDE)
+        FILES_MATCHING PATTERN "*.h" PATTERN "stand_in" EXCLUDE PATTERN "page" EXCLUDE PATTERN "*_contract.h" EXCLUDE PATTERN "*_testing.h" EXCLUDE)
 if(TARGET accordion)
   install(TARGETS accordion RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -17,7 +17,8 @@ RECIPE = SHARED + '''
 ["top 1 %"]  # sends a fiftieth
 codec = "topk:keep=0.01"
 '''
-KEYS = ["setting", "seeds", "runs", "metric", "mean", "normal95", "student95", "payload_bytes", "wire_bytes", "paper_floats",
+KEYS = ["setting", "seeds", "runs", "metric", "mean", "normal95", "student95", "paired_difference", "paired_student95",
+        "pairs", "payload_bytes", "wire_bytes", "paper_floats",
         "seconds", "wire_ratio", "paper_floats_ratio", "seconds_ratio", "values", "folders"]
 FOLDERS = ["plain/seed-1", "top_1__/seed-1", "plain/seed-2", "top_1__/seed-2"]  # In the order in which they run.
 
@@ -71,10 +72,10 @@ class Comparing(CompareTest):
         self.assertEqual(list(again), FOLDERS)
         self.assertEqual({name: again[name] for name in finished}, finished, "a finished run ran again")
         lines = stdout.splitlines()
-        self.assertRegex(lines[0], r"\| setting +\| test accuracy, % \| ± normal \| ± Student \| +sent per worker \| million floats \|")
-        self.assertRegex(lines[2], r"\| plain +\| +\d+\.\d\d \| +± \d+\.\d\d \| +± \d+\.\d\d \| +\d+\.\d MB \(1x\) \|")
+        self.assertRegex(lines[0], r"\| setting +\| test accuracy, % \| ± normal \| ± Student \| paired difference \| +sent per worker \| million floats \|")
+        self.assertRegex(lines[2], r"\| plain +\| +\d+\.\d\d \| +± \d+\.\d\d \| +± \d+\.\d\d \| +- \| +\d+\.\d MB \(1x\) \|")
         self.assertRegex(lines[3], r"\| top 1 % .*\([\d.]+x\)")
-        self.assertRegex(lines[5], r"^top 1 %: \d+\.\d\d %, .* 95 % interval .*\), with 0\.\d+ of its data\.$")
+        self.assertRegex(lines[5], r"^top 1 %: \d+\.\d\d %, .* plain .*\(paired difference [+-]\d+\.\d\d ± \d+\.\d\d, 2 seeds\), with 0\.\d+ of its data\.$")
 
         # Another format asks for no run.
         stdout, err = self.run_program(*command, "--json", "--quiet")
@@ -97,6 +98,10 @@ class Comparing(CompareTest):
             self.assertAlmostEqual(row["student95"], 12.7062 * spread / 2, places=5)
             for key in ("payload_bytes", "wire_bytes", "paper_floats"):
                 self.assertEqual(row[key], round(sum(summary[key] for _, _, summary in runs) / 2))
+        self.assertEqual([plain["pairs"], plain["paired_difference"], top["pairs"]], [0, None, 2])
+        first, second = (b - a for a, b in zip(plain["values"], top["values"]))
+        self.assertAlmostEqual(top["paired_difference"], (first + second) / 2)
+        self.assertAlmostEqual(top["paired_student95"], 12.7062 * abs(first - second) / 2, places=5)
         self.assertAlmostEqual(top["wire_ratio"], plain["wire_bytes"] / top["wire_bytes"])
         self.assertGreater(top["wire_ratio"], 10)
         table = list(csv.DictReader(io.StringIO(self.run_program(*command, "--format", "csv")[0])))

@@ -12,7 +12,7 @@ from program import QUICK, ProgramTest, environment, weights
 
 
 def without_times(epochs):
-    timed = ("seconds", "input_wait_seconds", "hidden_share", "waited_for_rank", "waited_seconds")
+    timed = ("seconds", "input_wait_seconds", "hidden_share", "step_split", "waited_for_rank", "waited_seconds")
     return [{k: v for k, v in epoch.items() if k not in timed} for epoch in epochs]
 
 

@@ -214,9 +214,7 @@ void CommunicationThread::move(Job& job) {
   if (job.failure) std::rethrow_exception(job.failure);
   if (job.bucket.elsewhere) {
     const bool finite = job.bucket.elsewhere();
-    std::size_t count = 0;
-    for (const Slice& slice : job.bucket.slices) count += slice.count;
-    return exchange_.count_elsewhere(job.bucket.elsewhere_bytes, count, finite);
+    return exchange_.count_elsewhere(job.bucket.elsewhere_bytes, job.bucket.slices, finite);
   }
   if (!job.prepared) {
     if (exchange_.owes()) job.bucket.slices = exchange_.used_by_any(job.bucket.slices, job.bucket.used);

@@ -113,6 +113,8 @@ void Engine::end_step(const StepTrace& trace) {
   for (std::size_t i = 0; i < exchange_.tensors(); ++i)
     levels.push_back(exchange_.compresses(i) ? exchange_.level(i) : kDense);
   recent_.add(trace, std::move(levels));
+  splits_.add(trace);
+  if (see_step_) see_step_(trace);
   if (guard_) guard_->end_step(trace);
 }
 
@@ -150,6 +152,9 @@ EpochReport Engine::end_epoch(double next_learning_rate, bool last) {
   steering_.end_epoch(next_learning_rate, last);
   report.layers = steering_.layers();
   report.windows = steering_.take_windows();
+  report.step_split = splits_.take();
+  for (std::size_t i = 0; i < report.layers.size(); ++i)
+    report.layers[i].payload_bytes = static_cast<std::int64_t>(report.stats.tensor_bytes[i]);
   if (guard_) {
     report.guard = guard_->take_events();
     report.stats.traffic.control_bytes += guard_->take_control_bytes();

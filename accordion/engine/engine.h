@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@
 #include "accordion/engine/guard_mode.h"
 #include "accordion/engine/guard_profile.h"
 #include "accordion/engine/steering.h"
+#include "accordion/engine/step_splits.h"
 
 namespace accordion {
 
@@ -141,6 +143,12 @@ class Engine {
   // second step in a row. Collective.
   std::optional<ExplainedStep> explain_step();
 
+  // Shows every step from now on, when it has ended, on the thread that exchanges; empty: none. Between steps.
+  void watch_steps(std::function<void(const StepTrace&)> see) {
+    settle();
+    see_step_ = std::move(see);
+  }
+
   // Null without one.
   const Guard* guard() const { return guard_ ? &*guard_ : nullptr; }
 
@@ -157,6 +165,8 @@ class Engine {
   Exchange exchange_;
   std::optional<Guard> guard_;
   RecentSteps recent_;
+  StepSplits splits_;
+  std::function<void(const StepTrace&)> see_step_;
   CommunicationThread thread_;
   Steering steering_;
   int epoch_ = 0;

@@ -96,6 +96,11 @@ TEST(Engine, LevelsFollowTheControllerOnEveryRank) {
         continue;
       }
       ASSERT_EQ(report.layers.size(), kTensors.size());
+      std::int64_t of_layers = 0;
+      for (const LayerRecord& layer : report.layers) of_layers += layer.payload_bytes.value();
+      EXPECT_EQ(of_layers, static_cast<std::int64_t>(payload[epoch])) << "every byte is some tensor's";
+      EXPECT_EQ(report.layers[2].payload_bytes, 3 * 4 * report.layers[2].elements) << "dense";
+      EXPECT_TRUE(report.step_split);
       EXPECT_EQ(report.layers[0].level, levels.back()[0]) << "the record has what was in force";
       EXPECT_GT(report.layers[0].norm, 0);
       EXPECT_EQ(report.layers[2].codec, "none");

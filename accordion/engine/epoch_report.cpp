@@ -20,6 +20,7 @@ EpochRecord to_record(EpochReport report) {
   record.layers = std::move(report.layers);
   record.windows = std::move(report.windows);
   record.guard = std::move(report.guard);
+  record.step_split = report.step_split;
   return record;
 }
 

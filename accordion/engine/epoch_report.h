@@ -1,6 +1,7 @@
 // What an epoch was: what was sent, how well that was hidden, which levels there were and why.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "accordion/exchange/traffic.h"
@@ -26,6 +27,7 @@ struct EpochReport {
   std::vector<LayerRecord> layers = {};
   std::vector<WindowRecord> windows = {};
   std::vector<GuardEvent> guard = {};
+  std::optional<StepSplit> step_split = {};
 };
 
 // As the record has it; what the engine does not know is for the caller to add.

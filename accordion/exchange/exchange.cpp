@@ -30,6 +30,7 @@ Exchange::Exchange(Communicator& gradients, std::vector<TensorInfo> tensors, Exc
       options_(as_published(std::move(options))),
       layers_(make_layers(std::move(tensors), options_.published)),
       watch_(options_.track, layers_),
+      tensor_bytes_(layers_.size()),
       under_way_{UnderWay{.rounds = {gradients_, layers_, options_.threads}},
                  UnderWay{.rounds = {gradients_, layers_, options_.threads}}} {
   for (const CodecOptions& level : options_.levels)
@@ -185,12 +186,13 @@ void Exchange::run_floats(UnderWay& under_way) {
 
 // Dense, of a kind that is never compressed.
 template <class T>
-BucketCounts Exchange::sum(std::span<T> values) {
+BucketCounts Exchange::sum(std::span<T> values, std::span<const Slice> slices) {
   BucketCounts counts;
   const auto begin = StepClock::now();
   gradients_.sum(values);
   counts.times.collectives.push_back({Pattern::kSum, values.size_bytes(), begin, StepClock::now()});
   counts.tally.sum(values.size_bytes(), values.size());
+  for (const Slice& slice : slices) counts.tensors.push_back({slice.tensor, slice.count * sizeof(T)});
   return counts;
 }
 
@@ -198,9 +200,9 @@ void Exchange::sum_sixteen_bits(UnderWay& under_way) {
   const Values& values = under_way.bucket.values;
   BucketCounts counts;
   if (const auto* halves = std::get_if<std::span<Half>>(&values))
-    counts = sum(*halves);
+    counts = sum(*halves, under_way.bucket.slices);
   else
-    counts = sum(std::get<std::span<Bfloat16>>(values));
+    counts = sum(std::get<std::span<Bfloat16>>(values), under_way.bucket.slices);
   under_way.times.collectives = std::move(counts.times.collectives);
   counts.saturated = under_way.saturated;
   if (watches_dense()) counts.finite = std::isfinite(sum_of_squares(values));
@@ -224,7 +226,7 @@ void Exchange::mean(std::span<double> bucket, std::span<const Slice> slices) {
 
 void Exchange::sum_doubles(UnderWay& under_way) {
   const auto values = std::get<std::span<double>>(under_way.bucket.values);
-  BucketCounts counts = sum(values);
+  BucketCounts counts = sum(values, under_way.bucket.slices);
   under_way.times.collectives = std::move(counts.times.collectives);
   if (watches_dense())
     counts.finite =
@@ -232,14 +234,21 @@ void Exchange::sum_doubles(UnderWay& under_way) {
   count(counts);
 }
 
-void Exchange::count_elsewhere(std::size_t bytes, std::size_t values, bool finite) {
+void Exchange::count_elsewhere(std::size_t bytes, std::span<const Slice> slices, bool finite) {
   BucketCounts counts{.finite = finite};
+  std::size_t values = 0;
+  for (const Slice& slice : slices) values += slice.count;
   counts.tally.sum(bytes, values);
+  // Their values are all of one width.
+  for (const Slice& slice : slices)
+    counts.tensors.push_back({slice.tensor, values ? bytes / values * slice.count : 0});
   count(counts);
 }
 
 void Exchange::count(const BucketCounts& counts) {
   tally_ += counts.tally;
+  for (const TensorBytes& sent : counts.tensors)
+    tensor_bytes_[static_cast<std::size_t>(sent.tensor)] += static_cast<std::int64_t>(sent.payload_bytes);
   stats_.traffic.entries += counts.entries;
   stats_.traffic.saturated += counts.saturated;
   stats_.traffic.control_bytes += counts.control_bytes;
@@ -278,6 +287,7 @@ void Exchange::save_state(const StateWriter& state) const {
           static_cast<std::int64_t>(counts.saturated), static_cast<std::int64_t>(counts.control_bytes),
           static_cast<std::int64_t>(tally_.payload_bytes), static_cast<std::int64_t>(tally_.paper_floats),
           static_cast<std::int64_t>(tally_.framed_bytes), static_cast<std::int64_t>(tally_.summed_bytes)});
+  state.put("tensor_bytes", tensor_bytes_);
   for (const Layer& layer : layers_) layer.save_state(state.within(layer.info().name));
   watch_.save_state(state.within("window"), layers_);
 }
@@ -294,6 +304,7 @@ void Exchange::load_state(const StateReader& state, Residuals residuals) {
             .paper_floats = count(6),
             .framed_bytes = count(7),
             .summed_bytes = count(8)};
+  state.get("tensor_bytes", tensor_bytes_, layers_.size());
   for (Layer& layer : layers_) layer.load_state(state.within(layer.info().name));
   watch_.load_state(state.within("window"), layers_);
   if (residuals == Residuals::kKeep) return state.require_all_read();
@@ -305,6 +316,7 @@ EpochStats Exchange::epoch_stats() const {
   stats.traffic.payload_bytes = tally_.payload_bytes;
   stats.traffic.wire_bytes = tally_.wire_bytes(gradients_.size());
   stats.traffic.paper_floats = tally_.paper_floats;
+  stats.tensor_bytes.assign(tensor_bytes_.begin(), tensor_bytes_.end());
   return stats;
 }
 
@@ -312,6 +324,7 @@ EpochStats Exchange::take_epoch_stats() {
   const EpochStats stats = epoch_stats();
   stats_ = {};
   tally_ = {};
+  tensor_bytes_.assign(layers_.size(), 0);
   return stats;
 }
 

@@ -96,9 +96,9 @@ class Exchange {
   void mean(std::span<float> bucket, std::span<const Slice> slices);
   void mean(std::span<double> bucket, std::span<const Slice> slices);
 
-  // A bucket that went dense by other means than this exchange: so many bytes of so many values, and whether their mean, which
+  // A bucket that went dense by other means than this exchange: so many bytes of its values, and whether their mean, which
   // all ranks have, is finite.
-  void count_elsewhere(std::size_t bytes, std::size_t values, bool finite);
+  void count_elsewhere(std::size_t bytes, std::span<const Slice> slices, bool finite);
 
   // After a step's last bucket: keeps what the codecs learned and did not send. False when a rank had values
   // that are not finite: then nothing of the step is kept, its means are worthless, and the caller must say
@@ -148,7 +148,7 @@ class Exchange {
   void prepare_sixteen_bits(UnderWay& under_way);
   void run_floats(UnderWay& under_way);
   template <class T>
-  BucketCounts sum(std::span<T> values);
+  BucketCounts sum(std::span<T> values, std::span<const Slice> slices);
   void sum_sixteen_bits(UnderWay& under_way);
   void sum_doubles(UnderWay& under_way);
   void count(const BucketCounts& counts);
@@ -166,6 +166,7 @@ class Exchange {
   bool finite_ = true;  // So far in this step, on this rank.
   EpochStats stats_;
   Tally tally_;
+  std::vector<std::int64_t> tensor_bytes_;
   std::array<UnderWay, 2> under_way_;
   std::uint64_t prepared_ = 0, run_ = 0;  // Buckets; each thread has its own count.
 };

@@ -118,6 +118,30 @@ TEST(Exchange, CountsWhatItSends) {
     });
 }
 
+// Whatever the collective: sums, gathers, what is scattered, several rounds, lengths that depend on the gradient.
+TEST(Exchange, EveryByteOfThePayloadIsSomeTensors) {
+  const std::vector<TensorInfo> tensors = {{"w", {{40, 30}}}, {"b", {{9}}}, {"v", {{30, 40}}}};
+  const std::vector<Slice> slices = {{0, 0, 1200}, {1, 1200, 9}, {2, 1209, 1200}};
+  for (const char* codec : {"none", "fp16", "topk:keep=0.05", "powersgd:approx-rank=2", "qsgd:bits=4",
+                            "sign-vote", "sign-scaled", "terngrad", "threshold:lambda=1", "atomo"})
+    run_loopback(3, [&](Communicator& comm) {
+      Exchange exchange(comm, tensors, {.levels = {parse_codec(codec)}});
+      for (unsigned step = 0; step < 2; ++step) {
+        auto bucket = noise(2409, 3 * step + static_cast<unsigned>(comm.rank()));
+        exchange.mean(bucket, slices);
+        exchange.end_step();
+      }
+      const EpochStats stats = exchange.take_epoch_stats();
+      ASSERT_EQ(stats.tensor_bytes.size(), 3u);
+      EXPECT_EQ(stats.tensor_bytes[1], 2 * 9 * sizeof(float)) << codec;
+      EXPECT_GT(stats.tensor_bytes[2], 0u) << codec;
+      EXPECT_EQ(stats.tensor_bytes[0] + stats.tensor_bytes[1] + stats.tensor_bytes[2],
+                stats.traffic.payload_bytes)
+          << codec;
+      EXPECT_EQ(exchange.take_epoch_stats().tensor_bytes[0], 0u) << "taking resets";
+    });
+}
+
 TEST(Exchange, NonFiniteGradientsReachEveryRank) {
   run_loopback(3, [](Communicator& comm) {
     Exchange exchange(comm, {{"w", {{3}}}}, {});

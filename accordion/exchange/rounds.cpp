@@ -108,6 +108,9 @@ void BucketRounds::send_dense(bool check) {
   const std::span<float> values = in_place ? bucket_ : std::span(dense_);
   timed(Pattern::kSum, values.size_bytes(), [&] { gradients_.sum(values); });
   counts_.tally.sum(values.size_bytes(), values.size());
+  for (const Slice& slice : slices_)
+    if (!layer(slice.tensor).compressor())
+      counts_.tensors.push_back({slice.tensor, slice.count * sizeof(float)});
   // The same on every rank, so all of them notice. A square of a finite float is finite in double precision.
   if (check) counts_.finite = counts_.finite && std::isfinite(kernels::sum_of_squares(values));
   if (in_place) return;
@@ -183,6 +186,7 @@ void BucketRounds::encode_parts(std::span<Part> parts) {
   std::size_t end = parts[0].offset;
   for (Part& part : parts) {
     counts_.finite = counts_.finite && part.encoded.finite;
+    counts_.tensors.push_back({part.tensor, part.encoded.bytes});
     counts_.entries += part.encoded.count;
     counts_.saturated += part.encoded.saturated;
     if (!framed) continue;

@@ -22,9 +22,16 @@ struct Slice {
   std::size_t offset, count;
 };
 
+// What one tensor contributed to its rounds, or to a dense sum.
+struct TensorBytes {
+  int tensor;
+  std::uint64_t payload_bytes;
+};
+
 // What a bucket adds to its step.
 struct BucketCounts {
   Tally tally = {};
+  std::vector<TensorBytes> tensors = {};  // Of the tally's payload; a tensor may be there more than once.
   std::uint64_t entries = 0, saturated = 0, control_bytes = 0;
   bool finite = true;  // As far as this rank sees.
   BucketTimes times = {};

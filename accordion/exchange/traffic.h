@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace accordion {
 
@@ -21,6 +22,7 @@ struct EpochStats {
   std::int64_t steps = 0;
   std::int64_t dropped_steps = 0;  // In which a rank had values that are not finite.
   Traffic traffic;
+  std::vector<std::uint64_t> tensor_bytes = {};  // Of its payload, tensor by tensor.
 };
 
 }  // namespace accordion

@@ -7,6 +7,7 @@
 
 #include "accordion/base/noise_testing.h"
 #include "accordion/comm/loopback.h"
+#include "accordion/compress/try_levels.h"
 #include "accordion/exchange/exchange.h"
 
 namespace accordion {

@@ -35,12 +35,21 @@ Json to_json(const LayerRecord& layer) {
   Json json = {{"name", layer.name},   {"elements", layer.elements}, {"norm", layer.norm},
                {"level", layer.level}, {"codec", layer.codec},       {"reason", layer.reason}};
   if (layer.may) json["may"] = *layer.may;
+  if (layer.payload_bytes) json["payload_bytes"] = *layer.payload_bytes;
   if (layer.squares) json["squares"] = *layer.squares;
   if (!layer.level_errors.empty()) {
     json["level_errors"] = layer.level_errors;
     json["level_bytes"] = layer.level_bytes;
   }
   return json;
+}
+
+Json to_json(const StepSplit& split) {
+  return {{"compute_ms", split.compute_ms},
+          {"encode_ms", split.encode_ms},
+          {"wire_ms", split.wire_ms},
+          {"decode_ms", split.decode_ms},
+          {"busy_wire_ms", split.busy_wire_ms}};
 }
 
 Json to_json(const WindowRecord& window) {
@@ -74,6 +83,7 @@ Json to_json(const EpochRecord& record) {
   json["hidden_share"] = record.hidden_share;
   if (record.waited_for_rank) json["waited_for_rank"] = *record.waited_for_rank;
   if (record.waited_seconds) json["waited_seconds"] = *record.waited_seconds;
+  if (record.step_split) json["step_split"] = to_json(*record.step_split);
   if (record.hessian_eigenvalue) json["hessian_eigenvalue"] = *record.hessian_eigenvalue;
   json["layers"] = layers_json(record.layers);
   for (const WindowRecord& window : record.windows) json["windows"].push_back(to_json(window));
@@ -90,9 +100,19 @@ void from_json(const Json& json, LayerRecord& layer) {
   read_required(json, "codec", layer.codec);
   read_required(json, "reason", layer.reason);
   read_optional(json, "may", layer.may);
+  read_optional(json, "payload_bytes", layer.payload_bytes);
   read_optional(json, "squares", layer.squares);
   read_optional(json, "level_errors", layer.level_errors);
   read_optional(json, "level_bytes", layer.level_bytes);
+}
+
+void from_json(const Json& json, StepSplit& split) {
+  check_object(json, "step_split");
+  read_required(json, "compute_ms", split.compute_ms);
+  read_required(json, "encode_ms", split.encode_ms);
+  read_required(json, "wire_ms", split.wire_ms);
+  read_required(json, "decode_ms", split.decode_ms);
+  read_required(json, "busy_wire_ms", split.busy_wire_ms);
 }
 
 void from_json(const Json& json, WindowRecord& window) {
@@ -129,6 +149,8 @@ void from_json(const Json& json, EpochRecord& record) {
   read_optional(json, "hidden_share", record.hidden_share);
   read_optional(json, "waited_for_rank", record.waited_for_rank);
   read_optional(json, "waited_seconds", record.waited_seconds);
+  record.step_split.reset();
+  if (json.contains("step_split")) from_json(json["step_split"], record.step_split.emplace());
   read_layers(json, record.layers);
   record.windows.clear();
   if (json.contains("windows"))

@@ -20,10 +20,22 @@ struct LayerRecord {
   std::string codec = {};
   std::string reason = {};
   std::optional<int> may = {};  // The controller's, where there is a guard.
+  // What one rank contributed for it in the epoch; none in the layers of a window.
+  std::optional<std::int64_t> payload_bytes = {};
   // What some controllers ask for beside the norm: the sum of each step's squared norm, and what each level
   // would have lost (a squared norm) and sent (bytes).
   std::optional<double> squares = {};
   std::vector<double> level_errors = {}, level_bytes = {};
+};
+
+// A step's milliseconds on rank 0, in the mean over those of an epoch that followed another one. They add up to the step.
+struct StepSplit {
+  double compute_ms = 0;  // From the end of the step before until the last gradient is there.
+  // What of the exchange goes on after that:
+  double encode_ms = 0;     // waiting for a bucket's first messages to be encoded,
+  double wire_ms = 0;       // for messages of others,
+  double decode_ms = 0;     // and the work between and after messages.
+  double busy_wire_ms = 0;  // All of the time in which messages travelled, also behind backward.
 };
 
 // What a controller saw and what was in force, where that is not whole epochs.
@@ -56,6 +68,7 @@ struct EpochRecord {
   // The rank that the others waited for longest, and how long: what steps would have saved had it been as fast as the next one.
   std::optional<int> waited_for_rank = {};
   std::optional<double> waited_seconds = {};
+  std::optional<StepSplit> step_split = {};
   std::optional<double> hessian_eigenvalue = {};
   std::vector<LayerRecord> layers;         // Of the epoch, or of the last window that has ended.
   std::vector<WindowRecord> windows = {};  // That ended in this epoch.
@@ -65,12 +78,14 @@ struct EpochRecord {
 std::size_t total_elements(const std::vector<LayerRecord>& layers);
 
 Json to_json(const LayerRecord& layer);
+Json to_json(const StepSplit& split);
 Json to_json(const WindowRecord& window);
 Json to_json(const EpochRecord& record);
 
 // Throw Error naming the key that is missing or of the wrong type. Unknown keys are left alone: a newer
 // version may have written them.
 void from_json(const Json& json, LayerRecord& layer);
+void from_json(const Json& json, StepSplit& split);
 void from_json(const Json& json, WindowRecord& window);
 void from_json(const Json& json, EpochRecord& record);
 

@@ -74,6 +74,8 @@ TEST(EpochRecord, KeepsWhatControllersSaw) {
   record.schedule_lr = 0.1;
   record.hessian_eigenvalue = 12.5;
   record.layers[0].squares = 3.5;
+  record.layers[0].payload_bytes = 1200;
+  record.step_split = {.compute_ms = 10, .encode_ms = 1, .wire_ms = 2.5, .decode_ms = 0.5, .busy_wire_ms = 7};
   record.layers[0].level_errors = {0, 2.5};
   record.layers[0].level_bytes = {100, 10};
   record.windows = {{.window = 3, .lr = 0.25, .steps = 50, .layers = record.layers}};

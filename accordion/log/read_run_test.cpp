@@ -63,6 +63,21 @@ TEST_F(ReadRun, ABadLastLineThatWasFinishedIsAnError) {
   EXPECT_NE(complaint().find("line 2"), std::string::npos);
 }
 
+TEST_F(ReadRun, TellsWhatItLeavesOutRatherThanThrow) {
+  write("epochs.jsonl", "{\"epoch\":1}\n{\"epoch\"\n{\"epoch\":3}\n{\"epo");
+  write("summary.json", "[]");
+  std::vector<std::string> problems;
+  const accordion::Run run = read_run(folder, problems);
+  ASSERT_EQ(run.epochs.size(), 2U);
+  EXPECT_EQ(run.epochs[1]["epoch"], 3);
+  EXPECT_FALSE(run.summary);
+  ASSERT_EQ(problems.size(), 3U);
+  EXPECT_NE(problems[0].find("summary.json: expected a JSON object, found array"), std::string::npos);
+  EXPECT_NE(problems[1].find("line 2: not JSON"), std::string::npos);
+  EXPECT_NE(problems[2].find("line 4: cut short, or being written"), std::string::npos);
+  EXPECT_THROW(read_run(folder / "absent", problems), UsageError);
+}
+
 TEST_F(ReadRun, ABrokenConfigIsNamed) {
   write("config.json", "{");
   EXPECT_EQ(complaint().find((folder / "config.json").string() + ": not JSON"), 0U);

@@ -56,7 +56,8 @@ RunFolder::RunFolder(fs::path path, IfTaken if_taken) : path_(std::move(path)) {
       throw UsageError("the folder " + path_.string() + " holds a run already (" + sign +
                        "); give another with --out, or replace it with --overwrite");
     if (if_taken == IfTaken::kReplace)
-      for (const char* name : {kConfigFile, kEpochsFile, kSummaryFile, kCheckpointsFolder})
+      for (const char* name :
+           {kConfigFile, kEpochsFile, kSummaryFile, kCheckpointsFolder, kEventsFile, kTraceFile})
         take_away(path_ / name);
   }
   create(path_);

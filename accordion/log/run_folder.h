@@ -14,6 +14,8 @@ inline constexpr const char* kConfigFile = "config.json";
 inline constexpr const char* kEpochsFile = "epochs.jsonl";
 inline constexpr const char* kSummaryFile = "summary.json";
 inline constexpr const char* kCheckpointsFolder = "checkpoints";
+inline constexpr const char* kEventsFile = "events.out.tfevents.accordion";  // Of train --tensorboard.
+inline constexpr const char* kTraceFile = "trace.json";                      // Of train --trace.
 
 enum class IfTaken {
   kRefuse,    // A folder that holds a run is a UsageError.

@@ -29,6 +29,16 @@ std::optional<double> ratio(double first, double other) {
   return first / other;
 }
 
+// Seed by seed.
+std::vector<double> differences(const SettingResults& setting, const SettingResults& first) {
+  std::vector<double> values;
+  for (const SeedResult& ours : setting.seeds)
+    for (const SeedResult& theirs : first.seeds)
+      if (ours.seed == theirs.seed && ours.result && theirs.result)
+        values.push_back(ours.result->value - theirs.result->value);
+  return values;
+}
+
 // The one metric of all runs.
 Metric metric_of(const std::vector<SettingResults>& settings) {
   std::optional<Metric> metric;
@@ -55,6 +65,11 @@ Comparison compare(const std::vector<SettingResults>& settings) {
     row.seconds_ratio = ratio(first.seconds, row.seconds);
     row.wire_ratio = ratio(first.wire_bytes, row.wire_bytes);
     row.paper_floats_ratio = ratio(first.paper_floats, row.paper_floats);
+    if (!comparison.rows.empty()) {
+      const std::vector<double> pairs = differences(row.setting, first.setting);
+      row.pairs = static_cast<int>(pairs.size());
+      if (!pairs.empty()) row.difference = mean_interval(pairs);
+    }
     comparison.rows.push_back(std::move(row));
   }
   return comparison;

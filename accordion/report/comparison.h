@@ -28,6 +28,10 @@ struct ComparisonRow {
   int runs = 0;  // That finished. When there are none, nothing below means anything.
   MeanInterval value;
   double seconds = 0, payload_bytes = 0, wire_bytes = 0, paper_floats = 0;  // Means over the runs.
+  // This row's value less the first row's, over the seeds that finished in both: they share what the seed decides, so their
+  // differences spread far less than the values. None in the first row, and where there is no such seed.
+  std::optional<MeanInterval> difference;
+  int pairs = 0;
   // The first row's over this one's, so that more is better; none where either sent, or ran, nothing.
   std::optional<double> seconds_ratio, wire_ratio, paper_floats_ratio;
 };

@@ -51,38 +51,56 @@ std::string cell_text(std::string_view text) {
   return cell;
 }
 
+// "-0.28 ± 0.49", of a row's differences to the first.
+std::string difference_text(const ComparisonRow& row, Metric metric) {
+  if (!row.difference) return kNothing;
+  const double mean = row.difference->mean;
+  std::string text = (mean < 0 ? "-" : "+") + plain(metric, std::abs(mean));
+  if (row.difference->student95) text += " " + width_text(metric, row.difference->student95);
+  return text;
+}
+
 Cells cells_of(const ComparisonRow& row, Metric metric) {
   std::string name = cell_text(row.setting.name);
-  if (row.runs == 0) return {name, "no run finished", kNothing, kNothing, kNothing, kNothing, kNothing};
+  if (row.runs == 0)
+    return {name, "no run finished", kNothing, kNothing, kNothing, kNothing, kNothing, kNothing};
   if (row.runs < static_cast<int>(row.setting.seeds.size()))
     name += " (" + std::to_string(row.runs) + " of " + std::to_string(row.setting.seeds.size()) + " runs)";
   return {name,
           plain(metric, row.value.mean),
           width_text(metric, row.value.normal95),
           width_text(metric, row.value.student95),
+          difference_text(row, metric),
           bytes_text(static_cast<std::uint64_t>(std::llround(row.wire_bytes))) + ratio_text(row.wire_ratio),
           millions_text(row.paper_floats) + ratio_text(row.paper_floats_ratio),
           seconds_text(row.seconds) + ratio_text(row.seconds_ratio)};
 }
 
-// A mean beside the first row's: within its interval, or how far off and in which direction.
-std::string relation(const ComparisonRow& row, const ComparisonRow& first, Metric metric) {
-  const double difference = row.value.mean - first.value.mean;
+// How far off the first row's, and in which direction: "3.18 points below mild".
+std::string apart_text(double difference, const std::string& name, Metric metric) {
   const std::string amount = plain(metric, std::abs(difference));
+  if (amount == "0.00") return "the same as " + name;
+  if (metric == Metric::kAccuracy) return amount + " points " + (difference < 0 ? "below " : "above ") + name;
+  return amount + (difference < 0 ? " lower (better) than " : " higher (worse) than ") + name;
+}
+
+// A row beside the first one: worse or better where the interval of their paired differences says so, else by how much it may
+// be worse at most.
+std::string relation(const ComparisonRow& row, const ComparisonRow& first, Metric metric) {
   const std::string& name = first.setting.name;
-  std::string apart;
-  if (amount == "0.00")
-    apart = "the same as " + name;
-  else if (metric == Metric::kAccuracy)
-    apart = amount + " points " + (difference < 0 ? "below " : "above ") + name;
-  else
-    apart = amount + (difference < 0 ? " lower (better) than " : " higher (worse) than ") + name;
-  if (!first.value.student95) return apart + " (a single run, so no interval)";
-  const std::string interval =
-      "(" + plain(metric, first.value.mean) + " " + width_text(metric, first.value.student95) + ")";
-  if (std::abs(difference) <= *first.value.student95)
-    return "within the 95 % interval of " + name + " " + interval;
-  return apart + ", outside its 95 % interval " + interval;
+  if (!row.difference)
+    return apart_text(row.value.mean - first.value.mean, name, metric) +
+           " (no seed in common, so no interval)";
+  const double difference = row.difference->mean;
+  if (!row.difference->student95)
+    return apart_text(difference, name, metric) + " (a single pair, so no interval)";
+  const double width = *row.difference->student95;
+  const std::string paired =
+      " (paired difference " + difference_text(row, metric) + ", " + std::to_string(row.pairs) + " seeds)";
+  if (std::abs(difference) > width) return apart_text(difference, name, metric) + paired;
+  const double worst = metric == Metric::kAccuracy ? width - difference : width + difference;
+  return "no worse than " + name + " by more than " + plain(metric, worst) +
+         (metric == Metric::kAccuracy ? " points" : "") + paired;
 }
 
 std::string clause(const ComparisonRow& row, const ComparisonRow& first, Metric metric) {
@@ -138,7 +156,7 @@ std::string seconds_text(double seconds) {
 std::string markdown_table(const Comparison& comparison) {
   std::vector<Cells> lines = {
       {"setting", comparison.metric == Metric::kAccuracy ? "test accuracy, %" : "test perplexity", "± normal",
-       "± Student", "sent per worker", "million floats", "time"}};
+       "± Student", "paired difference", "sent per worker", "million floats", "time"}};
   for (const ComparisonRow& row : comparison.rows) lines.push_back(cells_of(row, comparison.metric));
   align(lines, 3);
 
@@ -182,6 +200,9 @@ Json comparison_json(const Comparison& comparison) {
                     {"mean", number(row.value.mean)},
                     {"normal95", or_null(row.value.normal95)},
                     {"student95", or_null(row.value.student95)},
+                    {"paired_difference", row.difference ? Json(row.difference->mean) : Json()},
+                    {"paired_student95", row.difference ? or_null(row.difference->student95) : Json()},
+                    {"pairs", row.pairs},
                     {"payload_bytes", count(row.payload_bytes)},
                     {"wire_bytes", count(row.wire_bytes)},
                     {"paper_floats", count(row.paper_floats)},

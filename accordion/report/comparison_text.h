@@ -10,12 +10,13 @@ namespace accordion {
 
 // The table, with columns that also line up on a terminal:
 //
-//   | setting | test accuracy, % | ± normal | ± Student | sent per worker | million floats | time |
+//   | setting | test accuracy, % | ± normal | ± Student | paired difference | sent per worker | million floats | time |
 std::string markdown_table(const Comparison& comparison);
 
 // What the table says of each row but the first, in one sentence without line breaks: "accordion: 88.10 %,
-// within the 95 % interval of mild (88.20 ± 0.41), with 0.41 of its data; strong: 85.02 %, 3.18 points
-// below mild, outside its 95 % interval (88.20 ± 0.41), with 0.22 of its data." Empty for a single row.
+// no worse than mild by more than 0.51 points (paired difference -0.10 ± 0.41, 3 seeds), with 0.41 of its
+// data; strong: 85.02 %, 3.18 points below mild (paired difference -3.18 ± 0.62, 3 seeds), with 0.22 of its
+// data." Empty for a single row.
 std::string reading(const Comparison& comparison);
 
 // One object a row; docs/formats.md lists the keys.

@@ -16,9 +16,15 @@ RunResult result_of(const Run& run, const std::string& folder) {
   } catch (const Error& error) {
     throw Error(folder + ": " + error.what());
   }
-  const EpochRecord last = epochs.empty() ? EpochRecord{} : epochs.back();
-  if (!last.test_accuracy && !last.test_perplexity)
+  if (epochs.empty() || (!epochs.back().test_accuracy && !epochs.back().test_perplexity))
     throw Error(folder + ": no epoch with a test accuracy or perplexity");
+  return result_of(epochs);
+}
+
+}  // namespace
+
+RunResult result_of(const std::vector<EpochRecord>& epochs) {
+  const EpochRecord& last = epochs.back();
   const RunTotals all = total(epochs);
   return {.metric = last.test_accuracy ? Metric::kAccuracy : Metric::kPerplexity,
           .value = last.test_accuracy ? *last.test_accuracy : *last.test_perplexity,
@@ -27,8 +33,6 @@ RunResult result_of(const Run& run, const std::string& folder) {
           .wire_bytes = all.wire_bytes,
           .paper_floats = all.paper_floats};
 }
-
-}  // namespace
 
 std::string difference(const Json& config, const RunPlan& plan) {
   const auto differs = [](const Json& record, const char* key, const Json& planned) -> std::string {

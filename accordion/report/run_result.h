@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "accordion/base/json.h"
+#include "accordion/log/epoch_record.h"
 
 namespace accordion {
 
@@ -18,6 +20,9 @@ struct RunResult {
   double seconds = 0;  // Of the training loop, all epochs.
   std::uint64_t payload_bytes = 0, wire_bytes = 0, paper_floats = 0;  // Of one rank.
 };
+
+// Of a run whose last epoch was tested.
+RunResult result_of(const std::vector<EpochRecord>& epochs);
 
 // Throws Error naming the folder when its record cannot be read, or has no epoch with a test result.
 RunResult read_result(const std::filesystem::path& folder);

@@ -52,8 +52,14 @@ Recorder::Recorder(RunFolder folder, const ControlOptions& control, const Json& 
   for (const Json& line : read_run(folder_.path()).epochs) from_json(line, records_.emplace_back());
 }
 
+void Recorder::write_events() {
+  events_.emplace(folder_.path() / kEventsFile);
+  for (const EpochRecord& record : records_) events_->add(record);
+}
+
 void Recorder::add(const EpochRecord& record) {
   folder_.append_epoch(to_json(record));
+  if (events_) events_->add(record);
   records_.push_back(record);
 }
 

@@ -1,12 +1,14 @@
 // Rank 0's record of a run, complete at every moment.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "accordion/adapt/control.h"
 #include "accordion/base/json_fwd.h"
 #include "accordion/log/epoch_record.h"
+#include "accordion/log/event_file.h"
 #include "accordion/log/run_folder.h"
 
 namespace accordion {
@@ -26,6 +28,8 @@ class Recorder {
   // Goes on with the folder's own record, whose first `epochs` lines stay.
   Recorder(RunFolder folder, const ControlOptions& control, const Json& config, int epochs);
 
+  // Keeps TensorBoard's event file too, from the first epoch on.
+  void write_events();
   void add(const EpochRecord& record);
   // Writes and returns summary.json's contents.
   Json finish(const std::string& status, const std::string& reason = "");
@@ -36,6 +40,7 @@ class Recorder {
  private:
   ControlOptions control_;
   RunFolder folder_;
+  std::optional<EventFile> events_;
   std::vector<EpochRecord> records_;
 };
 

@@ -9,8 +9,10 @@
 #include "accordion/base/json.h"
 #include "accordion/base/version.h"
 #include "accordion/comm/c10d_group.h"
+#include "accordion/engine/epoch_trace.h"
 #include "accordion/exchange/agreement.h"
 #include "accordion/log/read_run.h"
+#include "accordion/log/write_file.h"
 #include "accordion/report/run_result.h"
 #include "accordion/run/checkpoints.h"
 #include "accordion/run/recorder.h"
@@ -89,6 +91,7 @@ class TrainingRun {
       const Json config = config_of(options, setup, *folder);
       recorder_.emplace(std::move(*folder), options.control, config,
                         loaded_ ? loaded_->manifest.position.epoch : 0);
+      if (setup.tensorboard) recorder_->write_events();
     }
     if (resumes() && holds) note(loaded_ ? going_on() : "no checkpoint to go on from: the run starts anew");
     if (first_ && setup.progress_out) {
@@ -115,13 +118,21 @@ class TrainingRun {
                                  [&](const StepProgress& step) {
                                    if (progress_) progress_->advance(step.global_samples, step.loss);
                                  }};
+    // The second epoch, when buckets are what they stay, or the only one.
+    const int traced = std::min(trainer.position().epoch + 1, options_.epochs - 1);
     while (trainer.position().epoch < options_.epochs) {
       if (progress_) progress_->start_epoch(trainer.position().epoch + 1, trainer.samples_left());
+      std::optional<EpochTrace> trace;
+      if (setup_.trace && trainer.position().epoch == traced)
+        trace.emplace(trainer.engine(), group.control());
       const auto record = trainer.run_epoch(calls);
       outcome.interrupted = !record;
       if (!record) break;
       outcome.last = record;
       if (recorder_) recorder_->add(*record);
+      if (trace)
+        if (const std::string text = trace->finish(); recorder_)
+          write_whole(recorder_->folder().path() / kTraceFile, text);
       if (trainer.checkpoint_is_due() || trainer.position().epoch == options_.epochs)
         write_checkpoint(trainer);
       if (progress_) progress_->finish_epoch(*record);

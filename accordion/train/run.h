@@ -48,6 +48,8 @@ struct RunSetup {
   std::function<bool()> stop_requested = [] { return false; };
   // Have one of the last steps explained.
   bool explain_step = false;
+  // In the run folder, too: event files for TensorBoard, a trace of one epoch for Perfetto.
+  bool tensorboard = false, trace = false;
 };
 
 struct RunOutcome {

@@ -64,6 +64,7 @@ class Trainer {
 
   // Of all ranks, in the epoch that comes next.
   std::int64_t samples_left() const { return samples_from(position_.epoch_step); }
+  Engine& engine() { return engine_; }
 
  private:
   // After a step, known to all ranks.
