@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "accordion/base/median.h"
 #include "accordion/comm/group.h"
 #include "bench/calibrate_model.h"
-#include "accordion/base/median.h"
 
 namespace accordion::bench {
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <utility>
 
-#include "bench/digits.h"
 #include "accordion/base/median.h"
+#include "bench/digits.h"
 
 namespace accordion::bench {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "accordion/base/median.h"
 #include "accordion/base/options.h"
 #include "accordion/comm/group.h"
-#include "accordion/base/median.h"
 
 namespace accordion::bench {
 

@@ -6,13 +6,13 @@
 #include <optional>
 
 #include "accordion/base/error.h"
+#include "accordion/base/median.h"
 #include "accordion/base/temporary_folder.h"
 #include "accordion/launch/free_port.h"
 #include "accordion/launch/place.h"
 #include "accordion/launch/settings.h"
 #include "bench/crew.h"
 #include "bench/lab.h"
-#include "accordion/base/median.h"
 
 namespace accordion::bench {
 namespace {

@@ -10,9 +10,9 @@
 #include <cstring>
 
 #include "accordion/base/error.h"
+#include "accordion/base/temporary_folder.h"
 #include "accordion/data/catalogue.h"
 #include "accordion/launch/program.h"
-#include "accordion/base/temporary_folder.h"
 
 namespace accordion {
 namespace {

@@ -139,7 +139,9 @@ TEST_F(GuardedByProfile, IsPlainOrDgcToTheLastBit) {
       EXPECT_GT(event.predicted_ms, 14);
       EXPECT_NE(event.reason.find("by the profile"), std::string::npos) << event.reason;
       EXPECT_EQ(report.layers[0].level, level);
-      if (level == kDense) EXPECT_EQ(report.layers[0].reason, "dense: " + event.reason);
+      if (level == kDense) {
+        EXPECT_EQ(report.layers[0].reason, "dense: " + event.reason);
+      }
     });
   }
 }

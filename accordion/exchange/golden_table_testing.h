@@ -1,5 +1,5 @@
 // Mild and strong setting, and the hash of what they give, with SSE4 and with AVX2.
-    {"none", "none", 0xe0a0855c0063c95a, 0xe0a0855c0063c95a},
+{"none", "none", 0xe0a0855c0063c95a, 0xe0a0855c0063c95a},
     {"fp16", "fp16:feedback=true", 0x4683b1f4d8b92698, 0x4683b1f4d8b92698},
     {"bf16", "bf16:feedback=true", 0x8b023f6490d539bb, 0x8b023f6490d539bb},
     {"topk:keep=0.6", "topk:keep=0.05", 0x9c0e9cd29c03f4d2, 0x9c0e9cd29c03f4d2},
@@ -7,7 +7,8 @@
     {"randomk:keep=0.25", "randomk:keep=0.05", 0xa86da46f7b288ce3, 0xa86da46f7b288ce3},
     {"randomk:keep=0.25,block=true", "randomk:keep=0.1,block=true", 0x20bea10fcaeffb85, 0x20bea10fcaeffb85},
     {"dgc:keep=0.2", "dgc:keep=0.02", 0xaf3a64afea88310d, 0x99cb40f75306c20c},
-    {"dgc:keep=0.2,momentum=0,warmup=false", "dgc:keep=0.02,momentum=0,warmup=false", 0x52eb29694468ff99, 0x52eb29694468ff99},
+    {"dgc:keep=0.2,momentum=0,warmup=false", "dgc:keep=0.02,momentum=0,warmup=false", 0x52eb29694468ff99,
+     0x52eb29694468ff99},
     {"sign-vote", "sign-vote:chunked=true", 0x902372f01b1499d6, 0x902372f01b1499d6},
     {"sign-vote:count=true", "sign-vote", 0xb8e14d61454b91d9, 0xb8e14d61454b91d9},
     {"sign-scaled", "sign-scaled:chunked=true", 0xa9a5d87e763222f6, 0xa9a5d87e763222f6},

@@ -6,9 +6,9 @@
 
 #include "accordion/base/error.h"
 #include "accordion/base/random.h"
+#include "accordion/comm/c10d_group.h"
 #include "accordion/comm/loopback.h"
 #include "accordion/compress/codecs.h"
-#include "accordion/comm/c10d_group.h"
 #include "accordion/ddp/ddp.h"
 #include "accordion/launch/free_port.h"
 #include "accordion/models/zoo.h"
@@ -265,10 +265,9 @@ std::vector<Tensor> train(const ImageSet& data, bool with_estimates) {
   const auto body = [&](int rank) {
     Group group = c10d_group({.rank = rank, .size = 2, .port = port, .timeout = std::chrono::seconds(20)});
     const auto model = models[static_cast<std::size_t>(rank)];
-    DistributedDataParallel<Network> ddp(model, group,
-                                         {.bucket_bytes = 512,
-                                          .gradient_as_bucket_view = true,
-                                          .control = {.codec = "topk:keep=0.1"}});
+    DistributedDataParallel<Network> ddp(
+        model, group,
+        {.bucket_bytes = 512, .gradient_as_bucket_view = true, .control = {.codec = "topk:keep=0.1"}});
     torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
     TopEigenvalue sharpness(*model, data, every_second(20), 3, group.control(), 1);
     for (int step = 0; step < 3; ++step) {

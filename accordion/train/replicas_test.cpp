@@ -14,7 +14,8 @@ std::string told(int ranks, const std::vector<int>& flipped) {
   run_loopback(ranks, [&](Communicator& control) {
     std::vector<torch::Tensor> tensors = {torch::ones({3, 4}), torch::ones({1000})};
     for (const int rank : flipped)
-      if (control.rank() == rank) reinterpret_cast<std::int32_t*>(tensors[1].data_ptr<float>())[999] ^= 1 << rank;
+      if (control.rank() == rank)
+        reinterpret_cast<std::int32_t*>(tensors[1].data_ptr<float>())[999] ^= 1 << rank;
     try {
       require_same_replicas(control, {"first.weight", "second.weight"}, tensors, "after epoch 3");
     } catch (const Error& error) {

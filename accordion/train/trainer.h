@@ -7,6 +7,7 @@
 
 #include "accordion/data/dataset.h"
 #include "accordion/ddp/ddp.h"
+#include "accordion/engine/engine.h"
 #include "accordion/log/epoch_record.h"
 #include "accordion/models/network.h"
 #include "accordion/run/checkpoints.h"

@@ -45,7 +45,8 @@ int main(int argc, char** argv) try {
       {.rank = std::atoi(argv[3]), .size = std::atoi(argv[4]), .port = std::atoi(argv[5])});
   Given net(shapes);
   accordion::DistributedDataParallel ddp(
-      net, group, {.control = {.codec = setting}, .guard = accordion::GuardMode::kNone, .seed = std::stoull(argv[2])});
+      net, group,
+      {.control = {.codec = setting}, .guard = accordion::GuardMode::kNone, .seed = std::stoull(argv[2])});
   std::ifstream in(folder / ("gradients-"s + argv[3]), std::ios::binary);
   std::ofstream out(folder / ("means-"s + argv[3]), std::ios::binary);
   while (in.peek() != EOF) {
