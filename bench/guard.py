@@ -12,7 +12,6 @@ that of order statistics.
 
 import argparse
 import json
-import math
 import statistics
 import sys
 
@@ -50,13 +49,6 @@ class Arm:
         return self.state.traffic()["wire_bytes"] if self.state else 0
 
 
-def interval(values):
-    """Median, and the ends of its 95 % interval by order statistics."""
-    ordered, n = sorted(values), len(values)
-    reach = 1.96 * math.sqrt(n) / 2
-    return statistics.median(ordered), ordered[max(0, math.floor(n / 2 - reach))], ordered[min(n - 1, math.ceil(n / 2 + reach) - 1)]
-
-
 def worker(arguments):
     import torch.distributed as dist
 
@@ -84,7 +76,7 @@ def worker(arguments):
 
 
 def ratio(times, name, over):
-    return interval([mine / other for mine, other in zip(times[name], times[over])])
+    return workers.interval([mine / other for mine, other in zip(times[name], times[over])])
 
 
 def show(arguments, ranks, arms, times, per_step):

@@ -7,7 +7,8 @@
 
 Every method trains a copy of the same network; copies step in turn, plain DDP among each few of them, so that ratios are taken over
 steps that saw the same machine. A method is checked before it is timed: all ranks must hold the same finite gradients, and those of
-`none` must be plain DDP's. `--json` for one object a method.
+`none` must be plain DDP's. The interval of a ratio is that of order statistics, 95 %; of seven pairs or fewer, the least and the most.
+`--json` for one object a method.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import workers
 
 TOGETHER = 3  # Methods at a time, beside plain DDP: each has a network, its gradients and residuals.
 
-METHODS = ["torch fp16", "torch powersgd 1", "torch powersgd 2", "torch powersgd 4", "none", "fp16", "bf16",
+METHODS = ["torch fp16", "torch bf16", "torch powersgd 1", "torch powersgd 2", "torch powersgd 4", "none", "fp16", "bf16",
            "powersgd:approx-rank=1", "powersgd:approx-rank=2", "powersgd:approx-rank=4", "topk:keep=0.01", "sign-scaled",
            "qsgd:bits=4"]
 
@@ -32,8 +33,8 @@ def register(ddp, method):
 
     if method == "plain":
         return
-    if method == "torch fp16":
-        return ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    if method in ("torch fp16", "torch bf16"):
+        return ddp.register_comm_hook(None, getattr(default_hooks, f"{method[6:]}_compress_hook"))
     if method.startswith("torch powersgd"):
         state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=int(method.split()[-1]), start_powerSGD_iter=2)
         return ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
@@ -80,20 +81,20 @@ class Copy:
 
         self.step()
         assert workers.same_on_all_ranks(self.ddp), f"{self.method}: ranks differ, or are not finite"
-        if self.method == "none":
-            flat, other = (torch.cat([p.grad.flatten() for p in each.ddp.parameters()]) for each in (self, plain))
-            assert torch.allclose(flat, other, rtol=1e-3, atol=1e-5), "none is not plain DDP"
+        if self.method in ("plain", "none"):
+            self.first = torch.cat([p.grad.flatten() for p in self.ddp.parameters()])
+            assert torch.allclose(self.first, plain.first, rtol=1e-3, atol=1e-5), "none is not plain DDP"
 
 
 def worker(arguments):
     import torch.distributed as dist
 
     rows = []
-    methods = [method for method in METHODS if arguments.methods in method]
+    methods = [method for method in METHODS if any(part in method for part in arguments.methods.split(","))]
+    plain = Copy("plain", arguments.batch)
+    plain.check(plain)
     for begin in range(0, len(methods), TOGETHER):
-        copies, broken = [Copy("plain", arguments.batch)], {}
-        plain = copies[0]
-        plain.check(plain)
+        copies, broken = [plain], {}
         for method in methods[begin:begin + TOGETHER]:
             try:
                 copy = Copy(method, arguments.batch)
@@ -114,12 +115,12 @@ def worker(arguments):
                 rows.append({"method": method, "error": broken[method]})
                 continue
             ratios = [mine / other for mine, other in zip(seconds[method], seconds["plain"])]
+            ratio, low, high = workers.interval(ratios)
             rows.append({"method": method, "step_ms": 1e3 * statistics.median(seconds[method]),
-                         "plain_ms": 1e3 * statistics.median(seconds["plain"]), "ratio": statistics.median(ratios),
-                         "least": min(ratios), "most": max(ratios),
+                         "plain_ms": 1e3 * statistics.median(seconds["plain"]), "ratio": ratio, "low": low, "high": high,
                          "overhead_ms": 1e3 * statistics.median(mine - no for mine, no in zip(seconds[method], alone)),
                          "plain_overhead_ms": 1e3 * statistics.median(mine - no for mine, no in zip(seconds["plain"], alone))})
-        del copies, plain, copy
+        del copies, copy
     if dist.get_rank() == 0:
         show(rows, arguments)
 
@@ -127,13 +128,13 @@ def worker(arguments):
 def show(rows, arguments):
     if arguments.json:
         return print(json.dumps(rows, indent=2))
-    print(f"{'method':<24} {'step ms':>8} {'plain':>8} {'ratio':>6} {'least':>6} {'most':>6} {'overhead ms':>12} {'plain':>7}")
+    print(f"{'method':<24} {'step ms':>8} {'plain':>8} {'ratio':>6} {'low':>6} {'high':>6} {'overhead ms':>12} {'plain':>7}")
     for row in rows:
         if "error" in row:
             print(f"{row['method']:<24} {row['error']}")
             continue
-        print(f"{row['method']:<24} {row['step_ms']:8.0f} {row['plain_ms']:8.0f} {row['ratio']:6.3f} {row['least']:6.3f} "
-              f"{row['most']:6.3f} {row['overhead_ms']:12.0f} {row['plain_overhead_ms']:7.0f}")
+        print(f"{row['method']:<24} {row['step_ms']:8.0f} {row['plain_ms']:8.0f} {row['ratio']:6.3f} {row['low']:6.3f} "
+              f"{row['high']:6.3f} {row['overhead_ms']:12.0f} {row['plain_overhead_ms']:7.0f}")
 
 
 def main():
@@ -141,7 +142,7 @@ def main():
     parser.add_argument("--workers", type=int, default=4, help="on this machine; a launcher's environment comes first")
     parser.add_argument("--batch", type=int, default=8, help="images a worker")
     parser.add_argument("--steps", type=int, default=7, help="of each method, timed")
-    parser.add_argument("--methods", default="", help="only those whose name has this in it")
+    parser.add_argument("--methods", default="", help="only those whose name has one of these in it, with commas between")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     workers.run(lambda: worker(arguments), arguments.workers)

@@ -13,6 +13,28 @@ namespace {
 
 const std::vector<TensorInfo> kTensors = {{"a", {{40, 30}}}, {"b", {{50, 40}}}, {"c", {{9}}}};
 
+// Reduces on a rank's device, late; over a communicator that nobody else uses meanwhile.
+class LateProcessGroup final : public c10d::ProcessGroup {
+ public:
+  explicit LateProcessGroup(Communicator& communicator)
+      : c10d::ProcessGroup(communicator.rank(), communicator.size()), communicator_(communicator) {}
+
+  const std::string getBackendName() const override { return "late"; }
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
+                                           const c10d::AllreduceOptions&) override {
+    ++calls;
+    const at::Tensor sum = tensors[0].cpu();
+    communicator_.sum(std::span(sum.data_ptr<float>(), static_cast<std::size_t>(sum.numel())));
+    return late_work(tensors, late_stream(tensors[0].device()),
+                     [sum](std::vector<at::Tensor>& host) { host[0].copy_(sum); });
+  }
+
+  int calls = 0;
+
+ private:
+  Communicator& communicator_;
+};
+
 // A rank's model on a device, and the hook that its reducer would call: a bucket of the first two tensors, one of the last.
 class Rank {
  public:

@@ -5,6 +5,7 @@
 #include <ATen/native/CPUFallback.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -286,20 +287,29 @@ class LateWork final : public c10d::Work {
 
 }  // namespace
 
-LateProcessGroup::LateProcessGroup(Communicator& communicator)
-    : c10d::ProcessGroup(communicator.rank(), communicator.size()), communicator_(communicator) {}
+c10::Stream late_stream(c10::Device device) {
+  return LateGuard().getStreamFromGlobalPool(device, false);
+}
 
-c10::intrusive_ptr<c10d::Work> LateProcessGroup::allreduce(std::vector<at::Tensor>& tensors,
-                                                           const c10d::AllreduceOptions&) {
-  ++calls;
-  const c10::Device device = tensors[0].device();
-  queue_of(LateGuard::current(device)).synchronize();
-  at::Tensor host = host_view(tensors[0]).clone();
-  communicator_.sum(std::span(host.data_ptr<float>(), static_cast<std::size_t>(host.numel())));
-  auto future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::ofTensors(), std::vector{device});
-  const c10::StreamGuard guard(LateGuard().getStreamFromGlobalPool(device, false));
-  tensors[0].copy_(host, /*non_blocking=*/true);
-  future->markCompleted(c10::IValue(tensors), std::vector{tensors[0].storage().getWeakStorageImpl()});
+c10::intrusive_ptr<c10d::Work> late_work(const std::vector<at::Tensor>& tensors, const c10::Stream& stream,
+                                         std::function<void(std::vector<at::Tensor>& host)> work) {
+  c10::Event ready(kType);
+  ready.record(LateGuard::current(stream.device()));
+  ready.block(stream);
+  // The tensors stay alive until it is done.
+  queue_of(stream).tell([tensors, work = std::move(work)] {
+    std::this_thread::sleep_for(kLate);
+    const at::NoGradGuard no_grad;
+    std::vector<at::Tensor> host;
+    for (const at::Tensor& tensor : tensors) host.push_back(host_view(tensor));
+    work(host);
+  });
+  auto future =
+      c10::make_intrusive<c10::ivalue::Future>(c10::ListType::ofTensors(), std::vector{stream.device()});
+  const c10::StreamGuard guard(stream);
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages;
+  for (const at::Tensor& tensor : tensors) storages.push_back(tensor.storage().getWeakStorageImpl());
+  future->markCompleted(c10::IValue(tensors), std::move(storages));
   return c10::make_intrusive<LateWork>(std::move(future));
 }
 

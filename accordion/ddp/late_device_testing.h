@@ -4,11 +4,12 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <chrono>
-
-#include "accordion/comm/communicator.h"
+#include <functional>
+#include <vector>
 
 namespace accordion {
 
@@ -21,19 +22,12 @@ inline c10::Device late_device(int rank) {
   return {c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(rank)};
 }
 
-// Reduces on a rank's device, late; over a communicator that nobody else uses meanwhile.
-class LateProcessGroup final : public c10d::ProcessGroup {
- public:
-  explicit LateProcessGroup(Communicator& communicator);
+// One that nobody else has.
+c10::Stream late_stream(c10::Device device);
 
-  const std::string getBackendName() const override { return "late"; }
-  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
-                                           const c10d::AllreduceOptions& options) override;
-
-  int calls = 0;
-
- private:
-  Communicator& communicator_;
-};
+// What a process group of these devices gives back at once: `work` is done on the tensors' memory, as the host sees it, late, when the
+// current stream has come to where it is now and `stream` to where it was.
+c10::intrusive_ptr<c10d::Work> late_work(const std::vector<at::Tensor>& tensors, const c10::Stream& stream,
+                                         std::function<void(std::vector<at::Tensor>& host)> work);
 
 }  // namespace accordion
