@@ -20,7 +20,7 @@ class Refusals(ProgramTest):
             return ", ".join(dict.fromkeys(row["name"] for row in rows))
 
         cases = {
-            ("trian",): 'accordion: unknown verb "trian"; did you mean "train"? There are: train, compare, decide, traffic, calibrate, advise, models, data, bench',
+            ("trian",): 'accordion: unknown verb "trian"; did you mean "train"? There are: train, resume, export, compare, report, watch, decide, traffic, calibrate, advise, models, data, bench',
             ("train", "--epoch", "3"): "accordion: unknown option --epoch; did you mean --epochs? See accordion train --help",
             ("train", "--model", "resnet81"):
                 'accordion: unknown model "resnet81"; did you mean "resnet18"? There are: ' + names("models"),

@@ -279,15 +279,18 @@ void Exchange::abandon_step(const std::string& reason) {
 
 void Exchange::save_state(const StateWriter& state) const {
   state.put("step", step_);
-  const Traffic& counts = stats_.traffic;
-  state.put(
-      "counts",
-      std::vector<std::int64_t>{
-          stats_.steps, stats_.dropped_steps, static_cast<std::int64_t>(counts.entries),
-          static_cast<std::int64_t>(counts.saturated), static_cast<std::int64_t>(counts.control_bytes),
-          static_cast<std::int64_t>(tally_.payload_bytes), static_cast<std::int64_t>(tally_.paper_floats),
-          static_cast<std::int64_t>(tally_.framed_bytes), static_cast<std::int64_t>(tally_.summed_bytes)});
-  state.put("tensor_bytes", tensor_bytes_);
+  const Traffic& traffic = stats_.traffic;
+  std::vector<std::int64_t> counts = {stats_.steps,
+                                      stats_.dropped_steps,
+                                      static_cast<std::int64_t>(traffic.entries),
+                                      static_cast<std::int64_t>(traffic.saturated),
+                                      static_cast<std::int64_t>(traffic.control_bytes),
+                                      static_cast<std::int64_t>(tally_.payload_bytes),
+                                      static_cast<std::int64_t>(tally_.paper_floats),
+                                      static_cast<std::int64_t>(tally_.framed_bytes),
+                                      static_cast<std::int64_t>(tally_.summed_bytes)};
+  counts.insert(counts.end(), tensor_bytes_.begin(), tensor_bytes_.end());
+  state.put("counts", std::move(counts));
   for (const Layer& layer : layers_) layer.save_state(state.within(layer.info().name));
   watch_.save_state(state.within("window"), layers_);
 }
@@ -295,7 +298,9 @@ void Exchange::save_state(const StateWriter& state) const {
 void Exchange::load_state(const StateReader& state, Residuals residuals) {
   state.get("step", step_);
   std::vector<std::int64_t> counts;
-  state.get("counts", counts, 9);
+  state.get("counts", counts);
+  constexpr std::size_t kOfAll = 9;  // Then come those of single tensors, which older states do not have.
+  if (counts.size() < kOfAll) state.get("counts", counts, kOfAll);  // Refuses it.
   const auto count = [&](std::size_t i) { return static_cast<std::uint64_t>(counts[i]); };
   stats_ = {.steps = counts[0],
             .dropped_steps = counts[1],
@@ -304,11 +309,17 @@ void Exchange::load_state(const StateReader& state, Residuals residuals) {
             .paper_floats = count(6),
             .framed_bytes = count(7),
             .summed_bytes = count(8)};
-  state.get("tensor_bytes", tensor_bytes_, layers_.size());
   for (Layer& layer : layers_) layer.load_state(state.within(layer.info().name));
   watch_.load_state(state.within("window"), layers_);
-  if (residuals == Residuals::kKeep) return state.require_all_read();
-  for (Layer& layer : layers_) layer.forget_own();
+  if (residuals == Residuals::kKeep)
+    state.require_all_read();
+  else
+    for (Layer& layer : layers_) layer.forget_own();
+  // Last, so that a state of another model is refused by the name of what differs.
+  tensor_bytes_.assign(layers_.size(), 0);
+  if (counts.size() == kOfAll) return;
+  state.get("counts", counts, kOfAll + layers_.size());
+  std::copy(counts.begin() + kOfAll, counts.end(), tensor_bytes_.begin());
 }
 
 EpochStats Exchange::epoch_stats() const {
