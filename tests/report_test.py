@@ -193,7 +193,7 @@ class Comparisons(PageTest):
         # Another run, whose levels never change.
         self.browser.run("const run = document.getElementById('run'); run.value = '0'; run.dispatchEvent(new Event('change'))")
         names = self.browser.value("[...document.querySelectorAll('#figure-levels .legend .entry')].map((entry) => entry.textContent)")
-        self.assertEqual(names, ["topk:keep=0.1", "not compressed"])
+        self.assertEqual(names, ["topk:keep=0.1,published=false", "not compressed"], "as the record has it")
 
     def test_the_command_of_a_page_repeats_its_run(self):
         command = self.browser.value("document.getElementById('command').textContent").split()
