@@ -78,22 +78,28 @@ ProfileVerdict decide_by_profile(Communicator& ranks, const GuardProfile& wanted
                                  perf::Goal goal) {
   ProfileVerdict verdict;
   std::exception_ptr failure;
+  // The caller's mistake is one on every rank.
+  constexpr double kDecided = 0, kFailed = 1, kMistaken = 2;
+  double outcome = kDecided;
   if (ranks.rank() == 0) try {
       const perf::Profile profile = perf::read_profile(wanted.file);
       try {
         verdict = verdict_of(profile, model_in(profile, wanted, parameters), levels, ranks.size(), goal);
       } catch (const UsageError& error) {
+        outcome = kMistaken;
         throw UsageError(wanted.file + ": " + error.what());
       }
     } catch (...) {
+      if (outcome == kDecided) outcome = kFailed;
       failure = std::current_exception();
     }
-  double message[] = {failure ? 1.0 : 0.0, verdict.compress ? 1.0 : 0.0, verdict.seconds};
+  double message[] = {outcome, verdict.compress ? 1.0 : 0.0, verdict.seconds};
   ranks.broadcast(std::as_writable_bytes(std::span(message)), 0);
   if (failure) std::rethrow_exception(failure);
-  if (message[0] != 0)
-    throw Error("rank " + std::to_string(ranks.rank()) + ": rank 0 could not decide by the profile " +
-                wanted.file);
+  const std::string others =
+      "rank " + std::to_string(ranks.rank()) + ": rank 0 could not decide by the profile " + wanted.file;
+  if (message[0] == kMistaken) throw UsageError(others);
+  if (message[0] == kFailed) throw Error(others);
   verdict.compress = message[1] != 0;
   verdict.seconds = message[2];
   return verdict;
