@@ -119,7 +119,7 @@ int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
   setup.checkpoint_every = parse_checkpoint_every("train", launch.checkpoint_every);
   setup.keep = launch.keep;
   setup.check_every = launch.check_every;
-  setup.launch = to_json(launch);
+  setup.launch = accordion::to_json(launch);
   setup.note = [&](const std::string& text) {
     if (!launch.quiet || text.starts_with("warning")) std::cerr << "accordion: " << text << std::endl;
   };
