@@ -6,10 +6,12 @@ PYTHON_PACKAGES := python3 python3-dev python3-torch pybind11-dev
 TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libopenmpi-dev openmpi-bin iproute2 procps chromium chromium-driver python3-numpy $(PYTHON_PACKAGES)
 FUZZ_PACKAGES := clang libclang-rt-14-dev libomp-dev
 FUZZ_SECONDS ?= 60
+TSAN_TESTS := base_test comm_test exchange_test engine_test data_test log_test launch_test
+space := $(subst ,, )
 JOBS ?= 2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo python test test-debian13 soak fuzz bench format tidy setup page setup-python setup-test setup-fuzz clean
+.PHONY: build demo python test test-debian13 soak fuzz tsan bench format tidy setup page setup-python setup-test setup-fuzz clean
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -91,15 +93,19 @@ soak: build
 setup-fuzz: setup-test
 	$(call install,$(FUZZ_PACKAGES))
 
-# Every decoder against FUZZ_SECONDS of arbitrary messages. What a fuzzer learned stays in build-fuzz/corpus.
+# Every parser and every decoder against FUZZ_SECONDS of arbitrary input; FUZZ_ONLY="idx recipe" runs some. What a fuzzer
+# learned stays in build-fuzz/corpus.
 fuzz: setup-fuzz
 	@cmake --preset fuzz -Wno-dev >/dev/null
 	@cmake --build --preset fuzz
-	@for codec in $$(build-fuzz/tests/fuzz/fuzz_decode --settings); do \
-	  name=$$(echo $$codec | tr -c 'a-z0-9\n' _); echo "== $$codec"; mkdir -p build-fuzz/corpus/$$name; \
-	  OMP_NUM_THREADS=1 UBSAN_OPTIONS=halt_on_error=1 build-fuzz/tests/fuzz/fuzz_decode --codec=$$codec -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0 \
-	    -artifact_prefix=build-fuzz/$$name- build-fuzz/corpus/$$name || exit 1; \
-	done
+	@tools/fuzz build-fuzz $(FUZZ_SECONDS) $(FUZZ_ONLY)
+
+# The threaded parts of the core under the thread sanitizer: about ten minutes.
+tsan: setup-fuzz
+	@cmake --preset tsan -Wno-dev >/dev/null
+	@cmake --build --preset tsan -j $(JOBS) --target $(TSAN_TESTS)
+	@RC_PARAMS=max_success=10 TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp ignore_noninstrumented_modules=1 history_size=4" \
+	  ctest --test-dir build-tsan --output-on-failure --no-tests=error --timeout 1200 -R '^($(subst $(space),|,$(TSAN_TESTS)))$$'
 
 # Times the C++ DDP beside PyTorch's own.
 bench: build

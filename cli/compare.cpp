@@ -15,6 +15,7 @@
 #include "accordion/report/comparison_text.h"
 #include "accordion/run/replay.h"
 #include "cli/comparison_recipe.h"
+#include "cli/fields.h"
 #include "cli/verbs.h"
 
 namespace accordion::cli {

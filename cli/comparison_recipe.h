@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/fields.h"
+#include "cli/recipe.h"
 #include "cli/run_options.h"
 
 namespace accordion::cli {

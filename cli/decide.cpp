@@ -7,6 +7,8 @@
 #include "accordion/base/json.h"
 #include "accordion/log/read_run.h"
 #include "accordion/log/windows.h"
+#include "accordion/run/decide_again.h"
+#include "accordion/run/recorded.h"
 #include "accordion/run/replay.h"
 #include "cli/fields.h"
 #include "cli/run_tensors.h"
@@ -25,59 +27,6 @@ std::vector<RecordedWindow> read_windows(const DecideArguments& arguments) {
   if (arguments.folder.empty() == arguments.csv.empty())
     throw UsageError("decide: expected a run folder, or --csv FILE with columns epoch,layer,norm,lr");
   return arguments.csv.empty() ? read_run_windows(arguments.folder) : read_csv_windows(arguments.csv);
-}
-
-// What the controller was shown, or would have been.
-class Shown {
- public:
-  Shown(const RecordedWindow& window, double next_lr, const Needs& needs, const std::string& who)
-      : window_(window), next_lr_(next_lr) {
-    for (const LayerRecord& layer : window.layers) {
-      norms_.push_back(layer.norm);
-      if (needs.squares && !layer.squares) lacks("squared norms of single steps", who);
-      squares_.push_back(layer.squares.value_or(0));
-      const std::size_t tried = layer.level_errors.size();
-      any_trial_ = any_trial_ || tried > 0;
-      std::vector<Trial>& trials = trials_.emplace_back();
-      for (std::size_t i = 0; i < tried; ++i)
-        trials.push_back({layer.level_errors[i], i < layer.level_bytes.size() ? layer.level_bytes[i] : 0});
-    }
-    if (needs.trials && !any_trial_) lacks("the errors of its levels", who);
-  }
-
-  Observation observation() const {
-    return {.window = window_.window,
-            .lr = window_.lr,
-            .next_lr = next_lr_,
-            .norms = norms_,
-            .steps = window_.steps,
-            .squares = squares_,
-            .trials = trials_};
-  }
-
- private:
-  [[noreturn]] static void lacks(const std::string& what, const std::string& who) {
-    throw UsageError("decide: controller=" + who + " needs more than norms: " + what +
-                     ", expected the folder of a run that recorded them (train --controller " + who + ")");
-  }
-
-  const RecordedWindow& window_;
-  double next_lr_;
-  bool any_trial_ = false;
-  std::vector<double> norms_, squares_;
-  std::vector<std::vector<Trial>> trials_;
-};
-
-// The decision in force during each window.
-std::vector<Decision> replay(const std::vector<RecordedWindow>& windows, Controller& controller,
-                             const std::string& who) {
-  std::vector<Decision> decisions = {controller.first()};
-  for (std::size_t w = 0; w < windows.size(); ++w) {
-    const bool last = w + 1 == windows.size();
-    const Shown shown(windows[w], windows[last ? w : w + 1].lr, controller.needs(), who);
-    if (!last) decisions.push_back(controller.decide(shown.observation()));
-  }
-  return decisions;
 }
 
 // Errors were recorded for the run's levels, and say nothing about others.
@@ -105,11 +54,12 @@ class Travel {
     if (arguments.folder.empty()) return;
     const Json config = read_run(arguments.folder).config;
     const std::vector<TensorInfo> tensors = run_tensors(config);
+    const int workers = recorded_workers(config);
     for (std::size_t i = 0; i < layers.size(); ++i)
       for (const TensorInfo& tensor : tensors)
         for (std::size_t l = 0; tensor.name == layers[i].name && l < levels.size(); ++l)
           dense_[i][l] = !std::holds_alternative<NoneOptions>(levels[l]) &&
-                         !compresses(arguments.control, levels[l], tensor, config.value("workers", 1));
+                         !compresses(arguments.control, levels[l], tensor, workers);
   }
 
   bool dense(std::size_t layer, int level) const { return dense_[layer][static_cast<std::size_t>(level)]; }
@@ -133,7 +83,8 @@ int decide(const DecideArguments& arguments) {
                                  [](const LayerRecord& layer) { return !layer.level_errors.empty(); });
   if (controller->needs().trials && tried) require_levels_of_run(arguments, levels, total_elements(layers));
   const Travel travel(arguments, levels, layers);
-  const std::vector<Decision> decisions = replay(windows, *controller, arguments.control.controller);
+  const std::vector<Decision> decisions =
+      decide_again(windows, *controller, levels.size(), arguments.control.controller);
 
   Json rows = Json::array();
   std::size_t width = 5;
@@ -163,7 +114,7 @@ int decide(const DecideArguments& arguments) {
       rows.back()["batch_reason"] = decision.batch_reason;
     }
   }
-  if (arguments.json) std::cout << rows.dump(2) << "\n";
+  if (arguments.json) std::cout << rows.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   return 0;
 }
 

@@ -43,6 +43,13 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, int argc,
   return error.what();
 }
 
+// Messages quote files, which may hold what a terminal would obey.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if ((c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == '\x7f') c = '?';
+  return text;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -95,10 +102,10 @@ int main(int argc, char** argv) {
     std::cerr << "accordion: " << explain(app, error, argc, argv) << "\n";
     return 2;
   } catch (const accordion::UsageError& error) {
-    std::cerr << "accordion: " << error.what() << "\n";
+    std::cerr << "accordion: " << printable(error.what()) << "\n";
     return 2;
   } catch (const std::exception& error) {
-    std::cerr << "accordion: " << error.what() << "\n";
+    std::cerr << "accordion: " << printable(error.what()) << "\n";
     return 1;
   }
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "accordion/base/json.h"
 #include "accordion/data/dataset.h"
 #include "accordion/models/describe.h"
+#include "accordion/run/recorded.h"
 
 namespace accordion::cli {
 namespace {
@@ -24,26 +24,13 @@ std::vector<TensorInfo> run_tensors(const TrainOptions& options) {
 }
 
 std::vector<TensorInfo> run_tensors(const Json& config) {
-  const auto listed = config.find("tensors");
-  if (listed == config.end()) {
-    TrainOptions options;
-    from_json(config.at("options"), options);
-    return run_tensors(options);
-  }
-  std::vector<TensorInfo> tensors;
-  try {
-    for (const Json& tensor : *listed)
-      tensors.push_back({tensor.at("name"), {tensor.at("shape").get<std::vector<std::int64_t>>()}});
-  } catch (const Json::exception& error) {
-    throw UsageError(std::string("config.json: tensors: ") + error.what() +
-                     ", expected a list of objects with name and shape");
-  }
-  return tensors;
+  if (auto listed = recorded_tensors(config)) return *std::move(listed);
+  return run_tensors(recorded_options(config));
 }
 
 bool compresses(const ControlOptions& control, const CodecOptions& level, const TensorInfo& tensor,
                 int workers) {
-  return make_compressor(level, tensor.shape, workers, {.published = control.published()}) != nullptr;
+  return is_compressed(level, tensor.shape, workers, {.published = control.published()});
 }
 
 }  // namespace accordion::cli

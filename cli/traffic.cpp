@@ -17,6 +17,7 @@
 #include "accordion/run/shapes.h"
 #include "accordion/train/data_options.h"
 #include "cli/comparison_recipe.h"
+#include "cli/fields.h"
 #include "cli/run_tensors.h"
 #include "cli/verbs.h"
 

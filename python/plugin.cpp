@@ -216,7 +216,8 @@ void Plugin::load_state(const StateReader& state, Residuals residuals) {
   own.get("epochs", text);
   epochs_.clear();
   if (group_.rank() == 0)
-    for (const Json& record : Json::parse(text)) from_json(record, epochs_.emplace_back());
+    for (const Json& record : parse_json(text, "state: its epochs"))
+      from_json(record, epochs_.emplace_back());
   loaded_ = true;
 }
 

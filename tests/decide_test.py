@@ -92,7 +92,7 @@ class Decide(ProgramTest):
     def test_mistakes_are_named(self):
         for arguments, expected in (
                 (["decide", *ACCORDION], "expected a run folder, or --csv FILE"),
-                (["decide", "--csv", "nowhere.csv", *ACCORDION], "nowhere.csv: cannot be read"),
+                (["decide", "--csv", "nowhere.csv", *ACCORDION], "nowhere.csv: cannot read"),
                 (["decide", "--csv", self.table([(0, "w", "x", 1)]), *ACCORDION], 'line 2: "x", expected a number'),
                 (["train", "--controller", "accordion"], "expects mild and strong, two codec settings"),
                 (["train", "--controller", "schedule", "--mild", "none", "--strong", "topk", "--plan", "mild@3"], "plan=mild@3")):

@@ -146,6 +146,14 @@ class Meeting(ProgramTest):
         _, err = self.run_program("train", *QUICK, "--workers", 4, env=env, status=2)
         self.assertIn("workers=4, but", err)
 
+    def test_variables_that_cannot_be_are_named(self):
+        usual = {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+        for name, value in (("WORLD_SIZE", "99999999999"), ("WORLD_SIZE", "-1"), ("RANK", "-1"), ("RANK", "1"), ("MASTER_PORT", "abc"),
+                            ("MASTER_PORT", "65536"), ("LOCAL_RANK", "x"), ("LOCAL_WORLD_SIZE", "9" * 1000), ("OMP_NUM_THREADS", "-2")):
+            with self.subTest(f"{name}={value[:20]}"):
+                _, err = self.run_program("train", *QUICK, env=environment(**{**usual, name: value}), status=2)
+                self.assertRegex(err, f"(?m)^accordion: {name}={value}, expected a whole number from")
+
     def test_a_wrong_address(self):
         env = environment(RANK=1, WORLD_SIZE=2, MASTER_ADDR="no-such-host.invalid", MASTER_PORT=29500)
         begin = time.time()

@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from program import PROGRAM, environment
+from program import PROGRAM, QUICK, environment
 
 NETLAB = str(pathlib.Path(__file__).resolve().parent.parent / "tools" / "netlab")
 NOT_ALLOWED = 77
@@ -42,6 +42,26 @@ elif os.environ["RANK"] == "1":
         peer.sendall(bytes(size))
         peer.recv(1)
         time.sleep(pause)
+"""
+
+# Runs the arguments, and prints the addresses on which this host listened meanwhile, in the kernel's hexadecimal notation, and
+# those of them that it still listened on when the first epoch was recorded, and how often it was looked at then.
+LISTENING = """
+import json, pathlib, subprocess, sys, time
+def listening():
+    lines = [line.split() for table in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]]
+    return {tuple(words[1].split(":")) for words in lines if words[3] == "0A"}
+process, seen, late, looks = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL), set(), set(), 0
+while process.poll() is None:
+    now = listening()
+    seen |= now
+    record = pathlib.Path(sys.argv[1])
+    if record.exists() and record.read_text():
+        late |= now
+        looks += 1
+    time.sleep(0.005)
+print(json.dumps([sorted({address for address, _ in seen}), sorted({port for _, port in seen}), sorted({port for _, port in late}), looks]))
+sys.exit(process.returncode)
 """
 
 
@@ -250,6 +270,23 @@ class Shaping(NetlabTest):
         self.assertEqual(process.returncode, 0)
         self.assertGreater(slow, 0.95 * self.ideal(100e6))
         self.assertLess(fast, 0.25 * self.ideal(100e6))
+
+
+class Listening(NetlabTest):
+    def test_a_run_of_several_machines_listens_on_their_network_alone(self):
+        for run, choice in (("any", []), ("named", ["--interface", "eth0"])):
+            with self.subTest(run):
+                command = [PROGRAM, "train", *QUICK, "--epochs", 6, "--out", run, "--quiet", *choice]
+                out, _ = self.netlab("run", "--hosts", 2, "--port", 4711, "--", sys.executable, "-c", LISTENING,
+                                     self.folder / run / "epochs.jsonl", *command)
+                for line in out.splitlines():
+                    head, _, text = line.partition(" ")
+                    addresses, ports, late, looks = json.loads(text)
+                    self.assertEqual(addresses, ["01004D0A" if head == "[0]" else "02004D0A"], "something else than 10.77.0.x was listened on")
+                    self.assertEqual(f"{4711:04X}" in ports, head == "[0]")
+                    self.assertNotIn(f"{4711:04X}", late, "the meeting place outlives the meeting")
+                    self.assertGreater(looks, 0, "the run ended before it was looked at")
+                self.assertEqual(len(out.splitlines()), 2)
 
 
 class Counting(NetlabTest):

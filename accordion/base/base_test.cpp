@@ -78,6 +78,12 @@ TEST(Names, NearestIsTheOneMeant) {
   EXPECT_EQ(nearest_name("imagenet-21k", names), "");
 }
 
+TEST(Names, ALongOneIsNeitherComparedNorRepeated) {
+  const std::string name(50'000'000, 'x');
+  EXPECT_EQ(unknown_name("codec", name, {"topk", "none"}),
+            "unknown codec \"" + name.substr(0, 60) + "...\". There are: topk, none");
+}
+
 TEST(Hash, EveryBitAndTheLengthCount) {
   EXPECT_TRUE(rc::check([](std::vector<std::uint8_t> bytes) {
     RC_PRE(!bytes.empty());

@@ -6,6 +6,9 @@
 namespace accordion {
 namespace {
 
+constexpr std::size_t kLongestName =
+    60;  // That somebody may have typed; it takes the product of two lengths to compare.
+
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -25,6 +28,7 @@ std::size_t edits(std::string_view a, std::string_view b) {
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
   std::string best;
+  if (name.size() > kLongestName) return best;
   std::size_t fewest = std::max<std::size_t>(2, name.size() / 2) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edits(name, candidate);
@@ -44,7 +48,8 @@ std::string join(const std::vector<std::string>& names) {
 
 std::string unknown_name(std::string_view kind, std::string_view name,
                          const std::vector<std::string>& candidates) {
-  std::string message = "unknown " + std::string(kind) + " \"" + std::string(name) + "\"";
+  std::string message = "unknown " + std::string(kind) + " \"" + std::string(name.substr(0, kLongestName)) +
+                        (name.size() > kLongestName ? "...\"" : "\"");
   if (const std::string nearest = nearest_name(name, candidates); !nearest.empty())
     message += "; did you mean \"" + nearest + "\"?";
   return message + (message.back() == '?' ? "" : ".") + " There are: " + join(candidates);

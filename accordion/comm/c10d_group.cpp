@@ -19,7 +19,9 @@
 #include "accordion/comm/c10d.h"
 #include "accordion/comm/c10d_compat.h"
 #include "accordion/comm/c10d_error.h"
+#include "accordion/comm/c10d_store.h"
 #include "accordion/comm/local_store.h"
+#include "accordion/comm/meeting_store.h"
 #include "accordion/comm/sockets.h"
 
 namespace accordion {
@@ -80,8 +82,12 @@ class Meeting {
     return std::max(milliseconds(1), std::chrono::duration_cast<milliseconds>(deadline_ - Clock::now()));
   }
   void prepare_to_host() const;
-  std::string reach_store() const;
+  std::string reach_store(const std::string& address) const;
+  bool listens_everywhere() const { return host_->address() == "::" || host_->address() == "0.0.0.0"; }
   StorePtr open_store();
+  StorePtr open_file();
+  StorePtr open_own();
+  StorePtr open_launchers();
   std::string local_path();
   std::string missing(c10d::Store& store) const;
   void compare_notes(c10d::Store& store) const;
@@ -99,6 +105,7 @@ class Meeting {
   const Deadline deadline_;
   std::string local_address_ = "127.0.0.1";
   std::optional<LocalStoreHost> local_host_;
+  std::optional<MeetingStoreHost> host_;
 };
 
 void Meeting::check() const {
@@ -129,9 +136,9 @@ void Meeting::prepare_to_host() const {
   }
 }
 
-std::string Meeting::reach_store() const {
+std::string Meeting::reach_store(const std::string& address) const {
   try {
-    return local_address_towards(plan_.address, plan_.port, deadline_);
+    return local_address_towards(address, plan_.port, deadline_);
   } catch (const Error& error) {
     fail(error.what() + std::string("; MASTER_ADDR and MASTER_PORT must name ") +
          (plan_.store_elsewhere ? "the launcher's store" : "the machine of rank 0 and a free port there"));
@@ -148,18 +155,35 @@ std::string Meeting::local_path() {
   }
 }
 
-StorePtr Meeting::open_store() {
-  // A client waits here for rank 0 to come: the store's own attempts are a second apart.
-  if (!hosts()) local_address_ = reach_store();
-  if (is_local(plan_.address) && !plan_.store_elsewhere) {
-    auto file = c10::make_intrusive<c10d::FileStore>(local_path(), plan_.size);
-    if (hosts()) local_address_ = reach_store();
-    file->setTimeout(time_left());
-    return file;
+// All ranks are on this machine.
+StorePtr Meeting::open_file() {
+  auto file = c10::make_intrusive<c10d::FileStore>(local_path(), plan_.size);
+  if (hosts()) local_address_ = reach_store(plan_.address);
+  file->setTimeout(time_left());
+  return file;
+}
+
+StorePtr Meeting::open_own() {
+  try {
+    if (hosts()) host_.emplace(addresses_to_meet(plan_.address, plan_.interface), plan_.port);
+  } catch (const Error& error) {
+    fail(error.what() + std::string("; MASTER_ADDR must name this machine"));
   }
+  // Whoever listens on all addresses is met at the one that the others use.
+  const std::string& address = hosts() && !listens_everywhere() ? host_->address() : plan_.address;
+  if (hosts()) local_address_ = reach_store(address);
+  try {
+    return c10d_store(std::make_unique<MeetingStoreClient>(address, plan_.port, deadline_, time_left()),
+                      time_left());
+  } catch (const Error& error) {
+    fail(error.what());
+  }
+}
+
+// A launcher's: torch's own.
+StorePtr Meeting::open_launchers() {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(plan_.port);
-  options.isServer = hosts();
   options.numWorkers = static_cast<std::size_t>(plan_.size);
   options.waitWorkers = false;
   // The store counts in whole seconds.
@@ -177,9 +201,14 @@ StorePtr Meeting::open_store() {
   }).detach();
   if (store.wait_for(options.timeout) != std::future_status::ready)
     fail("the store at " + where() + ": it does not answer");
-  StorePtr tcp = store.get();
-  if (hosts()) local_address_ = reach_store();
-  return tcp;
+  return store.get();
+}
+
+StorePtr Meeting::open_store() {
+  // A client waits here for rank 0 to come: the store's own attempts are a second apart.
+  if (!hosts()) local_address_ = reach_store(plan_.address);
+  if (plan_.store_elsewhere) return open_launchers();
+  return is_local(plan_.address) ? open_file() : open_own();
 }
 
 // Rank 0 must not take the store away before all have come this far, nor another look at it after that.
@@ -187,6 +216,7 @@ void Meeting::leave_store(Communicator& control) {
   std::int8_t done = 0;
   control.sum(std::span(&done, 1));
   local_host_.reset();
+  host_.reset();
   control.sum(std::span(&done, 1));
 }
 

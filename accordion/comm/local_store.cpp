@@ -1,7 +1,5 @@
 #include "accordion/comm/local_store.h"
 
-#include <netdb.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,28 +22,6 @@ std::filesystem::path make_folder() {
   return name;
 }
 
-int listen_at(const std::string& address, int port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  if (const int code = ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found))
-    throw Error("cannot find the host \"" + address + "\": " + ::gai_strerror(code));
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, &::freeaddrinfo);
-  int reason = EADDRNOTAVAIL;
-  for (const addrinfo* each = found; each; each = each->ai_next) {
-    const int descriptor = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const int on = 1;
-    if (descriptor >= 0) ::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (descriptor >= 0 && ::bind(descriptor, each->ai_addr, each->ai_addrlen) == 0 &&
-        ::listen(descriptor, SOMAXCONN) == 0)
-      return descriptor;
-    reason = errno;
-    if (descriptor >= 0) ::close(descriptor);
-  }
-  throw Error("cannot listen on " + address + ":" + std::to_string(port) + ": " + std::strerror(reason));
-}
-
 }  // namespace
 
 bool is_local(const std::string& address) {
@@ -65,9 +41,8 @@ LocalStoreHost::LocalStoreHost(const std::string& address, int port) : folder_(m
 
 LocalStoreHost::~LocalStoreHost() {
   closing_ = true;
-  ::shutdown(listener_, SHUT_RDWR);  // Wakes the thread.
+  ::shutdown(listener_.get(), SHUT_RDWR);  // Wakes the thread.
   thread_.join();
-  ::close(listener_);
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
 }
@@ -75,7 +50,7 @@ LocalStoreHost::~LocalStoreHost() {
 void LocalStoreHost::answer() {
   const std::string line = std::string(kGreeting) + path() + "\n";
   while (!closing_) {
-    const int caller = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    const int caller = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
     if (caller < 0) continue;
     // Less than any socket's buffer, so it goes out at once.
     [[maybe_unused]] const ssize_t sent = ::send(caller, line.data(), line.size(), MSG_NOSIGNAL);

@@ -29,7 +29,7 @@ class LocalStoreHost {
   void answer();
 
   std::filesystem::path folder_;
-  int listener_ = -1;
+  UniqueFd listener_;
   std::atomic<bool> closing_ = false;
   std::thread thread_;
 };

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -26,25 +27,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-class Socket {
- public:
-  explicit Socket(int family) : descriptor_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
-  ~Socket() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
+UniqueFd stream_socket(int family) {
+  return UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-Addresses resolve(const std::string& host, int port) {
+Addresses resolve(const std::string& host, int port, int flags = 0) {
   addrinfo hints{};
+  hints.ai_flags = flags;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found))
@@ -52,15 +43,14 @@ Addresses resolve(const std::string& host, int port) {
   return {found, &::freeaddrinfo};
 }
 
-std::string numeric(const sockaddr_storage& address, socklen_t length) {
+std::string numeric(const sockaddr& address, socklen_t length) {
   char text[NI_MAXHOST] = "";
-  ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text, sizeof text, nullptr, 0,
-                NI_NUMERICHOST);
+  ::getnameinfo(&address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
   return text;
 }
 
 // Returns 0 or an errno, after at most `patience`.
-int connect_within(const Socket& socket, const addrinfo& address, milliseconds patience) {
+int connect_within(const UniqueFd& socket, const addrinfo& address, milliseconds patience) {
   ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
   if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
@@ -74,41 +64,13 @@ int connect_within(const Socket& socket, const addrinfo& address, milliseconds p
   return result;
 }
 
-// Calls `use` with the first socket that connects.
-std::string with_connection(const std::string& host, int port, Deadline deadline, const auto& use) {
-  const auto start = Clock::now();
-  const Addresses addresses = resolve(host, port);
-  int left = 0;
-  for (const addrinfo* address = addresses.get(); address; address = address->ai_next) ++left;
-  for (const int count = left;; left = count) {
-    int reason = 0;
-    for (const addrinfo* address = addresses.get(); address; address = address->ai_next, --left) {
-      const Socket socket(address->ai_family);
-      // A share each, so that one address that swallows packets does not hide the next.
-      const auto patience = std::chrono::duration_cast<milliseconds>(deadline - Clock::now()) / left;
-      const int result = socket.get() < 0 ? errno : connect_within(socket, *address, patience);
-      if (result == 0) return use(socket);
-      // That this machine has no IPv6 is not why the other end could not be reached.
-      if (reason == 0 || (result != EADDRNOTAVAIL && result != EAFNOSUPPORT)) reason = result;
-    }
-    constexpr milliseconds kPause{20};
-    if (Clock::now() + kPause >= deadline) {
-      std::ostringstream text;
-      text << "waited " << std::round(std::chrono::duration<double>(Clock::now() - start).count() * 10) / 10
-           << " s for " << host << ":" << port << ": " << std::strerror(reason);
-      throw Error(text.str());
-    }
-    std::this_thread::sleep_for(kPause);
-  }
-}
-
 }  // namespace
 
 std::string why_not_listen(int port) {
   // Both families at once, as the store will do it; IPv4 alone where there is no IPv6.
   for (int family : {AF_INET6, AF_INET}) {
-    const Socket socket(family);
-    if (socket.get() < 0) continue;
+    const UniqueFd socket = stream_socket(family);
+    if (!socket.is_open()) continue;
     const int on = 1, off = 0;
     ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     sockaddr_storage any{};
@@ -135,29 +97,90 @@ void require_host(const std::string& host) {
   resolve(host, 1);
 }
 
+UniqueFd connect_to(const std::string& host, int port, Deadline deadline) {
+  const auto start = Clock::now();
+  const Addresses addresses = resolve(host, port);
+  int left = 0;
+  for (const addrinfo* address = addresses.get(); address; address = address->ai_next) ++left;
+  for (const int count = left;; left = count) {
+    int reason = 0;
+    for (const addrinfo* address = addresses.get(); address; address = address->ai_next, --left) {
+      UniqueFd socket = stream_socket(address->ai_family);
+      // A share each, so that one address that swallows packets does not hide the next.
+      const auto patience = std::chrono::duration_cast<milliseconds>(deadline - Clock::now()) / left;
+      const int result = !socket.is_open() ? errno : connect_within(socket, *address, patience);
+      if (result == 0) return socket;
+      // That this machine has no IPv6 is not why the other end could not be reached.
+      if (reason == 0 || (result != EADDRNOTAVAIL && result != EAFNOSUPPORT)) reason = result;
+    }
+    constexpr milliseconds kPause{20};
+    if (Clock::now() + kPause >= deadline) {
+      std::ostringstream text;
+      text << "waited " << std::round(std::chrono::duration<double>(Clock::now() - start).count() * 10) / 10
+           << " s for " << host << ":" << port << ": " << std::strerror(reason);
+      throw Error(text.str());
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+UniqueFd listen_at(const std::string& address, int port) {
+  int reason = EADDRNOTAVAIL;
+  const Addresses addresses = resolve(address, port, AI_PASSIVE);
+  for (const addrinfo* each = addresses.get(); each; each = each->ai_next) {
+    UniqueFd socket = stream_socket(each->ai_family);
+    const int on = 1;
+    if (socket.is_open()) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (socket.is_open() && ::bind(socket.get(), each->ai_addr, each->ai_addrlen) == 0 &&
+        ::listen(socket.get(), SOMAXCONN) == 0)
+      return socket;
+    reason = errno;
+  }
+  throw Error("cannot listen on " + address + ":" + std::to_string(port) + ": " + std::strerror(reason));
+}
+
 std::string local_address_towards(const std::string& host, int port, Deadline deadline) {
-  return with_connection(host, port, deadline, [](const Socket& socket) {
-    sockaddr_storage own{};
-    socklen_t length = sizeof own;
-    ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &length);
-    return numeric(own, length);
-  });
+  const UniqueFd socket = connect_to(host, port, deadline);
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &length);
+  return numeric(reinterpret_cast<const sockaddr&>(own), length);
 }
 
 std::string first_line_from(const std::string& host, int port, Deadline deadline) {
-  return with_connection(host, port, deadline, [&](const Socket& socket) {
-    std::string text;
-    while (text.find('\n') == std::string::npos && text.size() < 65536) {
-      const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-      pollfd wait{.fd = socket.get(), .events = POLLIN, .revents = 0};
-      char bytes[4096];
-      if (left.count() <= 0 || ::poll(&wait, 1, static_cast<int>(left.count())) <= 0) break;
-      const ssize_t got = ::recv(socket.get(), bytes, sizeof bytes, 0);
-      if (got <= 0) break;
-      text.append(bytes, static_cast<std::size_t>(got));
-    }
-    return text.substr(0, text.find('\n'));
-  });
+  const UniqueFd socket = connect_to(host, port, deadline);
+  std::string text;
+  while (text.find('\n') == std::string::npos && text.size() < 65536) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    pollfd wait{.fd = socket.get(), .events = POLLIN, .revents = 0};
+    char bytes[4096];
+    if (left.count() <= 0 || ::poll(&wait, 1, static_cast<int>(left.count())) <= 0) break;
+    const ssize_t got = ::recv(socket.get(), bytes, sizeof bytes, 0);
+    if (got <= 0) break;
+    text.append(bytes, static_cast<std::size_t>(got));
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+std::vector<std::string> addresses_of(const std::string& host) {
+  std::vector<std::string> found;
+  const Addresses addresses = resolve(host, 1);
+  for (const addrinfo* each = addresses.get(); each; each = each->ai_next)
+    found.push_back(numeric(*each->ai_addr, each->ai_addrlen));
+  return found;
+}
+
+std::vector<std::string> interface_addresses(const std::string& name) {
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list(first, &::freeifaddrs);
+  std::vector<std::string> found;
+  for (const int family : {AF_INET, AF_INET6})
+    for (const ifaddrs* each = first; each; each = each->ifa_next)
+      if (each->ifa_addr && each->ifa_addr->sa_family == family && name == each->ifa_name)
+        found.push_back(
+            numeric(*each->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6)));
+  return found;
 }
 
 bool is_loopback(const std::string& numeric_address) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "accordion/launch/unique_fd.h"
+
 namespace accordion {
 
 using Deadline = std::chrono::steady_clock::time_point;
@@ -23,6 +25,16 @@ std::string local_address_towards(const std::string& host, int port, Deadline de
 // The same, but first hears the other end out: returns its first line, or as much of it as came before the
 // deadline or the end.
 std::string first_line_from(const std::string& host, int port, Deadline deadline);
+
+// A connection to host:port, made as above.
+UniqueFd connect_to(const std::string& host, int port, Deadline deadline);
+
+// Listens on that address alone. Throws Error where this machine does not have it, or the port cannot be had.
+UniqueFd listen_at(const std::string& address, int port);
+
+// As numbers: of a name, and of a network interface of this machine.
+std::vector<std::string> addresses_of(const std::string& host);
+std::vector<std::string> interface_addresses(const std::string& name);
 
 bool is_loopback(const std::string& numeric_address);
 

@@ -178,9 +178,7 @@ std::size_t payload_bytes(const CodecOptions& codec, const Shape& shape, int wor
       codec);
 }
 
-namespace {
-
-bool worthwhile(const CodecOptions& codec, const Shape& shape, int world, const Routing& routing) {
+bool is_compressed(const CodecOptions& codec, const Shape& shape, int world, const Routing& routing) {
   if (shape.dims.size() < 2) return false;
   if (routing.published) return true;
   if (shape.count() < routing.min_count) return false;
@@ -201,13 +199,11 @@ bool worthwhile(const CodecOptions& codec, const Shape& shape, int world, const 
   return false;
 }
 
-}  // namespace
-
 std::unique_ptr<Compressor> make_compressor(const CodecOptions& codec, const Shape& shape, int world,
                                             const Routing& routing) {
   return std::visit(
       [&](const auto& options) -> std::unique_ptr<Compressor> {
-        if (!worthwhile(codec, shape, world, routing)) return nullptr;
+        if (!is_compressed(codec, shape, world, routing)) return nullptr;
         check_ranks(options.kName, traits_of_options(options).ranks, world);
         auto compressor = make(options, shape);  // Refuses what cannot be chunked, too.
         if constexpr (kCanBeChunked<std::decay_t<decltype(options)>>)

@@ -49,6 +49,9 @@ void check_ranks(std::span<const CodecOptions> levels, int world);
 // What one rank sends for a tensor in a step, in bytes without headers; a bound where the length varies.
 std::size_t payload_bytes(const CodecOptions& codec, const Shape& shape, int world);
 
+// Whether a tensor is compressed, or goes dense.
+bool is_compressed(const CodecOptions& codec, const Shape& shape, int world, const Routing& routing);
+
 // Null where the tensor goes dense. Throws as check_ranks() does.
 std::unique_ptr<Compressor> make_compressor(const CodecOptions& codec, const Shape& shape, int world,
                                             const Routing& routing);

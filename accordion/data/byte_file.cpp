@@ -17,7 +17,8 @@ constexpr unsigned kBuffer = 1 << 18;
 
 }  // namespace
 
-ByteFile::ByteFile(std::filesystem::path path) : path_(std::move(path)), file_(gzopen(path_.c_str(), "rb")) {
+ByteFile::ByteFile(std::filesystem::path path, std::uint64_t most)
+    : path_(std::move(path)), most_(most), file_(gzopen(path_.c_str(), "rb")) {
   if (file_ == nullptr) throw Error(path_.string() + ": cannot open: " + std::strerror(errno));
   gzbuffer(file_, kBuffer);
 }
@@ -34,6 +35,8 @@ std::size_t ByteFile::read_some(std::span<std::uint8_t> buffer) {
     if (taken > 0) {
       got += static_cast<std::size_t>(taken);
       offset_ += static_cast<std::uint64_t>(taken);
+      if (offset_ > most_)
+        fail(most_, "more bytes follow, expected a file of at most " + std::to_string(most_));
     }
     if (taken == static_cast<int>(wanted)) continue;
     // A gzip stream that was cut off looks like a plain end of file, except here.
@@ -48,6 +51,9 @@ std::size_t ByteFile::read_some(std::span<std::uint8_t> buffer) {
 
 std::vector<std::uint8_t> ByteFile::read(std::uint64_t count, const std::string& what) {
   const std::uint64_t begin = offset_;
+  if (begin > most_ || count > most_ - begin)
+    fail(begin, std::to_string(count) + " bytes of " + what + ", expected a file of at most " +
+                    std::to_string(most_));
   std::vector<std::uint8_t> bytes;
   while (bytes.size() < count) {
     const std::size_t have = bytes.size();

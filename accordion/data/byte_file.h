@@ -13,7 +13,8 @@ namespace accordion {
 
 class ByteFile {
  public:
-  explicit ByteFile(std::filesystem::path path);
+  // A file that unpacks to more than `most` bytes is refused where it does.
+  explicit ByteFile(std::filesystem::path path, std::uint64_t most = std::uint64_t{4} << 30);
   ~ByteFile();
   ByteFile(const ByteFile&) = delete;
   ByteFile& operator=(const ByteFile&) = delete;
@@ -39,6 +40,7 @@ class ByteFile {
 
  private:
   std::filesystem::path path_;
+  std::uint64_t most_;
   gzFile_s* file_;
   std::uint64_t offset_ = 0;
 };

@@ -3,11 +3,12 @@
 #include <png.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "accordion/base/error.h"
+#include "accordion/base/json.h"
+#include "accordion/base/read_file.h"
 #include "accordion/data/cifar.h"
 
 namespace accordion {
@@ -39,14 +40,8 @@ std::vector<std::uint8_t> read_rows(const fs::path& file, std::size_t rows) {
 }
 
 std::vector<std::uint8_t> read_labels(const fs::path& file, std::size_t count) {
-  std::ifstream in(file);
-  if (!in) throw Error(file.string() + ": cannot open");
   std::vector<std::uint8_t> labels;
-  try {
-    labels = nlohmann::json::parse(in).get<std::vector<std::uint8_t>>();
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(file.string() + ": not an array of labels: " + error.what());
-  }
+  read_value(parse_json(read_file(file, kMostJsonBytes), file.string()), file.string() + ": a label", labels);
   if (labels.size() != count)
     throw Error(file.string() + ": " + std::to_string(labels.size()) + " labels, expected " +
                 std::to_string(count));

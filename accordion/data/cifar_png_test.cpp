@@ -60,11 +60,13 @@ TEST_F(CifarPngTest, UnwritableOutput) {
 
 TEST_F(CifarPngTest, PackageWithWrongLabels) {
   const auto package = [&] { return message_of([&] { convert_cifar10_package(file("."), file(".")); }); };
-  EXPECT_THAT(package(), HasSubstr("train_lables.json: cannot open"));
+  EXPECT_THAT(package(), HasSubstr("train_lables.json: cannot read: No such file"));
   write_file(file("train_lables.json"), Bytes{'[', '1', ']'});
   EXPECT_THAT(package(), HasSubstr("train_lables.json: 1 labels, expected 50000"));
   write_file(file("train_lables.json"), Bytes{'[', '1'});
-  EXPECT_THAT(package(), HasSubstr("train_lables.json: not an array of labels"));
+  EXPECT_THAT(package(), HasSubstr("train_lables.json is not JSON, or was cut short"));
+  write_file(file("train_lables.json"), Bytes{'{', '}'});
+  EXPECT_THAT(package(), HasSubstr("train_lables.json: a label is an object, expected a list"));
 }
 
 }  // namespace

@@ -111,6 +111,10 @@ TEST_F(IdxTest, HugeHeaderAllocatesLittle) {
   getrusage(RUSAGE_SELF, &before);
   EXPECT_THAT(refusal(), HasSubstr("labels: byte 11: the file ends here"));
   write(idx_images(250000, 4096, 4096, {1, 2, 3}), idx_labels(250000, Bytes(250000)));
+  EXPECT_THAT(refusal(),
+              HasSubstr("images: byte 16: 4194304000000 bytes of pixels, expected a file of at most"));
+  write(idx_images(250, 4096, 4096, {1, 2, 3}),
+        idx_labels(250, Bytes(250)));  // 4 GB: there may be such a file.
   EXPECT_THAT(refusal(), HasSubstr("images: byte 19: the file ends here"));
   getrusage(RUSAGE_SELF, &after);
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 20 * 1024) << "kilobytes";

@@ -5,6 +5,7 @@
 
 #include "accordion/base/error.h"
 #include "accordion/base/json.h"
+#include "accordion/log/record_json.h"
 
 namespace accordion {
 
@@ -175,11 +176,12 @@ void Steering::load_state(const StateReader& state) {
   }
   std::string text;
   state.get("record", text);
-  const Json record = Json::parse(text);
+  const Json record = parse_json(text, "state: its record");
+  check_object(record, "state: its record");
   windows_.clear();
-  for (const Json& window : record.at("windows")) from_json(window, windows_.emplace_back());
+  for (const Json& window : require_array(record, "windows")) from_json(window, windows_.emplace_back());
   layers_.clear();
-  for (const Json& layer : record.at("layers")) from_json(layer, layers_.emplace_back());
+  for (const Json& layer : require_array(record, "layers")) from_json(layer, layers_.emplace_back());
 }
 
 }  // namespace accordion

@@ -148,7 +148,7 @@ void StepCosts::learn_layers(std::span<const WatchedStep> steps) {
   }
   for (const auto& [key, layers] : found) {
     const auto& [tensor, level, round] = key;
-    const auto middle = [&](double WatchedStep::Layer::*of) {
+    const auto middle = [&layers = layers](double WatchedStep::Layer::*of) {  // clang 14 wants it by name.
       std::vector<double> values;
       for (const WatchedStep::Layer& layer : layers) values.push_back(layer.*of);
       return median(std::move(values));

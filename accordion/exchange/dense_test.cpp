@@ -106,6 +106,26 @@ TEST(Dense, TheCodecsKnowledgeWaitsForItsReturn) {
   });
 }
 
+// They may come from a record that is replayed.
+TEST(Dense, LevelsThatThereAreNotAreRefused) {
+  run_loopback(1, [&](Communicator& comm) {
+    Exchange exchange(comm, kTensors, {.levels = {parse_codec("topk")}});
+    const auto refusal = [&](const std::vector<int>& levels) {
+      try {
+        exchange.set_levels(levels);
+        return std::string();
+      } catch (const Error& error) {
+        return std::string(error.what());
+      }
+    };
+    EXPECT_EQ(refusal({0, kDense}), "");
+    EXPECT_EQ(refusal({0, 1}), "level 1 for " + kTensors[1].name + ", expected -1 (dense) to 0");
+    EXPECT_EQ(refusal({-2, 0}), "level -2 for " + kTensors[0].name + ", expected -1 (dense) to 0");
+    EXPECT_EQ(refusal({0}), "levels for 1 tensors, expected for 2");
+    EXPECT_EQ(exchange.level(1), kDense) << "a refusal changes nothing";
+  });
+}
+
 TEST(Dense, TimesAreOfWhatWasSent) {
   run_loopback(2, [&](Communicator& comm) {
     Exchange exchange(comm, kTensors,

@@ -38,7 +38,20 @@ Exchange::Exchange(Communicator& gradients, std::vector<TensorInfo> tensors, Exc
   set_levels(std::vector<int>(layers_.size(), 0));
 }
 
+// They come from rank 0, from a record that is replayed, or from a state.
+void Exchange::require_valid(std::span<const int> levels) const {
+  if (levels.size() != layers_.size())
+    throw Error("levels for " + std::to_string(levels.size()) + " tensors, expected for " +
+                std::to_string(layers_.size()));
+  const int most = static_cast<int>(options_.levels.size()) - 1;
+  for (std::size_t i = 0; i < levels.size(); ++i)
+    if (levels[i] < kDense || levels[i] > most)
+      throw Error("level " + std::to_string(levels[i]) + " for " + layers_[i].info().name + ", expected " +
+                  std::to_string(kDense) + " (dense) to " + std::to_string(most));
+}
+
 void Exchange::set_levels(std::span<const int> levels) {
+  require_valid(levels);
   compresses_ = false;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const CodecOptions codec = levels[i] == kDense ? CodecOptions(NoneOptions{})

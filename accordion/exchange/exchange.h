@@ -127,6 +127,7 @@ class Exchange {
   void load_state(const StateReader& state, Residuals residuals = Residuals::kKeep);
 
  private:
+  void require_valid(std::span<const int> levels) const;
   // A bucket under way.
   struct UnderWay {
     GradientBucket bucket = {};

@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <limits>
 
 #include "accordion/base/error.h"
 
 namespace accordion {
 namespace {
 
-constexpr int kMostRanks = std::numeric_limits<int>::max();
-constexpr int kDefaultPort = 29500;  // PyTorch's.
+constexpr int kMostRanks = 1'000'000;  // Each takes some memory of every other.
+constexpr int kDefaultPort = 29500;    // PyTorch's.
 
 class Variables {
  public:
@@ -30,10 +29,8 @@ class Variables {
     const char* last = value->data() + value->size();
     const auto [end, error] = std::from_chars(value->data(), last, result);
     if (error != std::errc() || end != last || result < low || result > high)
-      throw UsageError(std::string(name) + "=" + *value + ", expected a whole number " +
-                       (high == kMostRanks ? "of at least " + std::to_string(low)
-                                           : "from " + std::to_string(low) + " to " + std::to_string(high)) +
-                       reason);
+      throw UsageError(std::string(name) + "=" + *value + ", expected a whole number " + "from " +
+                       std::to_string(low) + " to " + std::to_string(high) + reason);
     return result;
   }
 

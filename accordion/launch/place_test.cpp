@@ -161,7 +161,7 @@ TEST(Place, ComplaintsNameVariableValueAndRange) {
   EXPECT_EQ(complaint({{"RANK", "4"}, {"WORLD_SIZE", "4"}}),
             "RANK=4, expected a whole number from 0 to 3 (WORLD_SIZE=4)");
   EXPECT_EQ(complaint({{"RANK", "0"}, {"WORLD_SIZE", "0"}}),
-            "WORLD_SIZE=0, expected a whole number of at least 1");
+            "WORLD_SIZE=0, expected a whole number from 1 to 1000000");
   EXPECT_EQ(complaint({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_PORT", "99999"}}),
             "MASTER_PORT=99999, expected a whole number from 1 to 65535");
   EXPECT_EQ(complaint({{"RANK", "0"}}), "RANK=0 is set but WORLD_SIZE is not; expected both or neither");
@@ -169,6 +169,8 @@ TEST(Place, ComplaintsNameVariableValueAndRange) {
             "WORLD_SIZE=2 is set but RANK is not; expected both or neither");
   EXPECT_EQ(complaint({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "1"}}),
             "LOCAL_RANK=1, expected a whole number from 0 to 0 (LOCAL_WORLD_SIZE=1)");
+  EXPECT_EQ(complaint({{"RANK", "0"}, {"WORLD_SIZE", "99999999999"}}),
+            "WORLD_SIZE=99999999999, expected a whole number from 1 to 1000000");
   for (const char* garbage : {"-1", "1x", " 1", "+1", "1.0", "99999999999999999999"})
     EXPECT_NE(complaint({{"RANK", garbage}, {"WORLD_SIZE", "4"}}), "none") << garbage;
 }

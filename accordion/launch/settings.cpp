@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <string_view>
 #include <thread>
+
+#include "accordion/base/error.h"
 
 namespace accordion {
 namespace {
@@ -27,6 +30,18 @@ void set_allocator() {
   ::mallopt(M_TRIM_THRESHOLD, -1);
   ::mallopt(M_TOP_PAD, 268435456);
   ::mallopt(M_ARENA_MAX, 1);
+}
+
+// Of the list that OpenMP takes, the number for the outermost level.
+int given_threads(std::string_view list) {
+  constexpr int kMostThreads = 1024;
+  const std::string_view first = list.substr(0, list.find(','));
+  int threads = 0;
+  const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), threads);
+  if (error != std::errc() || end != first.data() + first.size() || threads < 1 || threads > kMostThreads)
+    throw UsageError("OMP_NUM_THREADS=" + std::string(list) + ", expected a whole number from 1 to " +
+                     std::to_string(kMostThreads));
+  return threads;
 }
 
 }  // namespace
@@ -80,7 +95,7 @@ int threads_per_rank(int cores, int local_world) {
 }
 
 int threads_of_rank(const Place& place, const GetVariable& get) {
-  if (const char* given = get("OMP_NUM_THREADS"); given && std::atoi(given) > 0) return std::atoi(given);
+  if (const char* given = get("OMP_NUM_THREADS"); given && *given) return given_threads(given);
   const int cores = available_cores();
   const bool bound = cores < static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   return bound && !place.source.empty() ? cores : threads_per_rank(cores, place.local_world);

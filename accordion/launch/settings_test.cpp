@@ -9,6 +9,8 @@
 #include <iterator>
 #include <vector>
 
+#include "accordion/base/error.h"
+
 namespace accordion {
 namespace {
 
@@ -42,6 +44,25 @@ TEST(Settings, ThreadsPerRank) {
   EXPECT_EQ(threads_per_rank(8, 3), 2);
   EXPECT_EQ(threads_per_rank(2, 4), 1);
   EXPECT_EQ(threads_per_rank(2, 1), 2);
+}
+
+TEST(Settings, GivenThreadsAreTakenOrRefused) {
+  const auto threads = [](const char* given) {
+    return threads_of_rank(
+        {}, [&](const char* name) { return std::string_view(name) == "OMP_NUM_THREADS" ? given : nullptr; });
+  };
+  EXPECT_EQ(threads("3"), 3);
+  EXPECT_EQ(threads("4,2"), 4);
+  EXPECT_GE(threads(""), 1);
+  for (const char* garbage : {"abc", "0", "-1", "2x", "99999999999", "2000"}) {
+    try {
+      threads(garbage);
+      ADD_FAILURE() << garbage;
+    } catch (const UsageError& error) {
+      EXPECT_EQ(error.what(),
+                "OMP_NUM_THREADS=" + std::string(garbage) + ", expected a whole number from 1 to 1024");
+    }
+  }
 }
 
 TEST(Settings, CoresFollowTheAffinityMask) {

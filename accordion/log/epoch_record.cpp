@@ -8,8 +8,7 @@ namespace {
 
 void read_optional(const Json& json, const char* key, std::vector<double>& values) {
   values.clear();
-  if (!json.contains(key)) return;
-  for (const Json& value : require_array(json, key)) read_value(value, key, values.emplace_back());
+  if (const Json* found = find_array(json, key)) read_value(*found, record_key(key), values);
 }
 
 void read_layers(const Json& json, std::vector<LayerRecord>& layers) {
@@ -153,12 +152,21 @@ void from_json(const Json& json, EpochRecord& record) {
   if (json.contains("step_split")) from_json(json["step_split"], record.step_split.emplace());
   read_layers(json, record.layers);
   record.windows.clear();
-  if (json.contains("windows"))
-    for (const Json& window : require_array(json, "windows"))
-      from_json(window, record.windows.emplace_back());
+  if (const Json* windows = find_array(json, "windows"))
+    for (const Json& window : *windows) from_json(window, record.windows.emplace_back());
   record.guard.clear();
-  if (json.contains("guard"))
-    for (const Json& event : require_array(json, "guard")) from_json(event, record.guard.emplace_back());
+  if (const Json* events = find_array(json, "guard"))
+    for (const Json& event : *events) from_json(event, record.guard.emplace_back());
+}
+
+std::vector<EpochRecord> epoch_records(const std::vector<Json>& lines, const std::string& file) {
+  std::vector<EpochRecord> records;
+  try {
+    for (const Json& line : lines) from_json(line, records.emplace_back());
+  } catch (const Error& error) {
+    throw Error(file + ": line " + std::to_string(records.size()) + ": " + error.what());
+  }
+  return records;
 }
 
 }  // namespace accordion

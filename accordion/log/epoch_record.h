@@ -89,4 +89,7 @@ void from_json(const Json& json, StepSplit& split);
 void from_json(const Json& json, WindowRecord& window);
 void from_json(const Json& json, EpochRecord& record);
 
+// Of all lines of `file`'s record.
+std::vector<EpochRecord> epoch_records(const std::vector<Json>& lines, const std::string& file);
+
 }  // namespace accordion

@@ -19,9 +19,8 @@ void from_json(const Json& json, GuardEvent& event) {
   read_required(json, "step", event.step);
   read_required(json, "event", event.event);
   event.levels.clear();
-  if (json.contains("levels"))
-    for (const Json& level : require_array(json, "levels"))
-      read_value(level, "levels", event.levels.emplace_back());
+  if (const Json* levels = find_array(json, "levels"))
+    read_value(*levels, record_key("levels"), event.levels);
   read_optional(json, "predicted_ms", event.predicted_ms);
   read_optional(json, "measured_ms", event.measured_ms);
   read_required(json, "reason", event.reason);

@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "accordion/base/json.h"
-#include "accordion/log/read_file.h"
+#include "accordion/base/read_file.h"
 #include "accordion/log/run_folder.h"
 
 namespace accordion {
@@ -12,19 +12,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Json parse_object(std::string_view text, const std::string& where) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw Error(where + ": not JSON: " + error.what());
-  }
-  if (!json.is_object()) throw Error(where + ": expected a JSON object, found " + json.type_name());
-  return json;
-}
+constexpr std::size_t kMostRecordBytes = std::size_t{1}
+                                         << 30;  // Of all epochs; of one, what parse_json takes.
 
 Json read_object(const fs::path& path) {
-  return parse_object(read_file(path), path.string());
+  return parse_json_object(read_file(path, kMostJsonBytes), path.string());
 }
 
 // Reads what `read` gives into `to`; what it throws goes to `problems`, where there are any.
@@ -40,7 +32,7 @@ void try_to(Value& to, std::vector<std::string>* problems, Read read) {
 
 void read_epochs(const fs::path& path, std::vector<Json>& epochs, std::vector<std::string>* problems) {
   std::string text;
-  try_to(text, problems, [&] { return read_file(path); });
+  try_to(text, problems, [&] { return read_file(path, kMostRecordBytes); });
   std::string_view rest = text;
   for (int number = 1; !rest.empty(); ++number) {
     const std::size_t end = rest.find('\n');
@@ -51,7 +43,7 @@ void read_epochs(const fs::path& path, std::vector<Json>& epochs, std::vector<st
     if (cut_short && problems) problems->push_back(where + ": cut short, or being written");
     if (line.empty() || cut_short) continue;
     Json epoch;
-    try_to(epoch, problems, [&] { return parse_object(line, where); });
+    try_to(epoch, problems, [&] { return parse_json_object(line, where); });
     if (!epoch.is_null()) epochs.push_back(std::move(epoch));
   }
 }

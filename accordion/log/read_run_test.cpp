@@ -52,10 +52,9 @@ TEST_F(ReadRun, EveryPrefixOfARecordReads) {
 
 TEST_F(ReadRun, ABadLineIsNamed) {
   write("epochs.jsonl", "{\"epoch\":1}\n{\"epoch\":\n{\"epoch\":3}\n");
-  EXPECT_EQ(complaint().find((folder / "epochs.jsonl").string() + ", line 2: not JSON"), 0U) << complaint();
+  EXPECT_EQ(complaint().find((folder / "epochs.jsonl").string() + ", line 2 is not JSON"), 0U) << complaint();
   write("epochs.jsonl", "{\"epoch\":1}\n\n[3]\n");
-  EXPECT_EQ(complaint(),
-            (folder / "epochs.jsonl").string() + ", line 3: expected a JSON object, found array");
+  EXPECT_EQ(complaint(), (folder / "epochs.jsonl").string() + ", line 3 is a list, expected an object");
 }
 
 TEST_F(ReadRun, ABadLastLineThatWasFinishedIsAnError) {
@@ -72,15 +71,15 @@ TEST_F(ReadRun, TellsWhatItLeavesOutRatherThanThrow) {
   EXPECT_EQ(run.epochs[1]["epoch"], 3);
   EXPECT_FALSE(run.summary);
   ASSERT_EQ(problems.size(), 3U);
-  EXPECT_NE(problems[0].find("summary.json: expected a JSON object, found array"), std::string::npos);
-  EXPECT_NE(problems[1].find("line 2: not JSON"), std::string::npos);
+  EXPECT_NE(problems[0].find("summary.json is a list, expected an object"), std::string::npos);
+  EXPECT_NE(problems[1].find("line 2 is not JSON"), std::string::npos);
   EXPECT_NE(problems[2].find("line 4: cut short, or being written"), std::string::npos);
   EXPECT_THROW(read_run(folder / "absent", problems), UsageError);
 }
 
 TEST_F(ReadRun, ABrokenConfigIsNamed) {
   write("config.json", "{");
-  EXPECT_EQ(complaint().find((folder / "config.json").string() + ": not JSON"), 0U);
+  EXPECT_EQ(complaint().find((folder / "config.json").string() + " is not JSON"), 0U);
 }
 
 TEST_F(ReadRun, WhatIsNoRun) {

@@ -7,8 +7,8 @@
 
 #include "accordion/base/error.h"
 #include "accordion/base/json.h"
+#include "accordion/base/read_file.h"
 #include "accordion/log/checksum.h"
-#include "accordion/log/read_file.h"
 #include "accordion/log/write_file.h"
 
 namespace accordion {

@@ -8,7 +8,7 @@
 
 #include "accordion/base/error.h"
 #include "accordion/base/temporary_folder.h"
-#include "accordion/log/read_file.h"
+#include "accordion/base/read_file.h"
 
 namespace accordion {
 namespace {

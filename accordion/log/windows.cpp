@@ -2,14 +2,20 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
+#include <set>
+#include <sstream>
 
 #include "accordion/base/error.h"
 #include "accordion/base/json.h"
+#include "accordion/base/read_file.h"
 #include "accordion/log/read_run.h"
+#include "accordion/log/record_json.h"
+#include "accordion/log/run_folder.h"
 
 namespace accordion {
 namespace {
+
+constexpr std::size_t kMostTableBytes = 256 << 20;
 
 [[noreturn]] void refuse(const std::filesystem::path& file, std::size_t line, const std::string& what) {
   throw UsageError(file.string() + ", line " + std::to_string(line) + ": " + what);
@@ -29,6 +35,14 @@ void check_whole(const std::vector<RecordedWindow>& windows, const std::filesyst
   }
 }
 
+std::string table_text(const std::filesystem::path& file) {
+  try {
+    return read_file(file, kMostTableBytes);
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+}
+
 template <class Number>
 Number parse(std::string_view text, const std::filesystem::path& file, std::size_t line) {
   Number value{};
@@ -42,11 +56,12 @@ Number parse(std::string_view text, const std::filesystem::path& file, std::size
 
 std::vector<RecordedWindow> read_run_windows(const std::filesystem::path& folder) {
   const Run run = read_run(folder);
-  const bool short_windows = run.config.contains("options") && run.config["options"].value("window", 0) > 0;
-  std::vector<EpochRecord> epochs;
-  for (const Json& json : run.epochs) from_json(json, epochs.emplace_back());
+  int window_steps = 0;
+  if (const auto options = run.config.find("options"); options != run.config.end() && options->is_object())
+    read_optional(*options, "window", window_steps);
+  const bool short_windows = window_steps > 0;
   std::vector<RecordedWindow> result;
-  for (const EpochRecord& epoch : epochs) {
+  for (const EpochRecord& epoch : epoch_records(run.epochs, (folder / kEpochsFile).string())) {
     std::vector<WindowRecord> windows = epoch.windows;
     if (!short_windows)
       windows = {{epoch.epoch, epoch.schedule_lr.value_or(epoch.lr), epoch.steps, epoch.layers}};
@@ -58,10 +73,10 @@ std::vector<RecordedWindow> read_run_windows(const std::filesystem::path& folder
 }
 
 std::vector<RecordedWindow> read_csv_windows(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  if (!in) throw UsageError(file.string() + ": cannot be read");
+  std::istringstream in(table_text(file));
   constexpr std::string_view kHeader = "epoch,layer,norm,lr";
   std::vector<RecordedWindow> windows;
+  std::set<std::string> names;  // Of the first epoch's layers.
   std::size_t number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
@@ -86,9 +101,7 @@ std::vector<RecordedWindow> read_csv_windows(const std::filesystem::path& file) 
     std::vector<LayerRecord>& current = windows.back().layers;
     if (windows.back().lr != lr) refuse(file, number, "another learning rate than the epoch's rows above");
     if (windows.size() == 1) {
-      const auto same = [&](const LayerRecord& each) { return each.name == layer; };
-      if (std::any_of(current.begin(), current.end(), same))
-        refuse(file, number, "layer " + layer + " twice");
+      if (!names.insert(layer).second) refuse(file, number, "layer " + layer + " twice");
     } else if (const auto& first = windows[0].layers;
                current.size() >= first.size() || first[current.size()].name != layer) {
       refuse(file, number, "layer " + layer + ", expected the layers of the first epoch in their order");

@@ -1,30 +1,21 @@
 // Profiles as JSON. Whatever a hand may have written is checked: where, what it is, and what would be right.
 #include <cmath>
-#include <fstream>
 #include <limits>
-#include <sstream>
 #include <type_traits>
 
 #include "accordion/base/json.h"
+#include "accordion/base/read_file.h"
 #include "accordion/perf/profile.h"
 
 namespace accordion::perf {
 namespace {
 
-constexpr std::uintmax_t kMostFileBytes = 64 << 20;
 constexpr std::size_t kMostEntries = 1'000'000, kMostText = 4096, kMostShown = 60;
 constexpr std::array<const char*, kCollectives> kCollectiveNames = {"sum", "gather", "scatter"};
 
 // Far beyond anything there is, and far from what arithmetic cannot hold.
 const Allowed kTime = at_least(0).up_to(1e9), kGbps = above(0).up_to(1e6), kCount = at_least(1).up_to(1e13),
               kBytes = at_least(0).up_to(1e15), kShare = at_least(0).up_to(1);
-
-std::string shown(const Json& json) {
-  if (json.is_structured()) return json.is_array() ? "a list" : "an object";  // However deep it is.
-  std::string text = json.dump();
-  if (text.size() > kMostShown) text.replace(text.begin() + kMostShown, text.end(), "...");
-  return text;
-}
 
 // One object of the file, and where it is.
 class Node {
@@ -313,12 +304,7 @@ void write_json(const Json& json, std::size_t indent, std::string& text) {
 }  // namespace
 
 Profile parse_profile(std::string_view text, const std::string& file) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw Error(file + " is not JSON, or was cut short: " + error.what());
-  }
+  const Json json = parse_json(text, file);
   Node node(json, file, "");
   Profile profile;
   read_format(node, file);
@@ -342,17 +328,7 @@ Profile parse_profile(std::string_view text, const std::string& file) {
 }
 
 Profile read_profile(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error) throw Error(path.string() + ": cannot read: " + error.message());
-  if (bytes > kMostFileBytes)
-    throw Error(path.string() + " has " + std::to_string(bytes) + " bytes, expected a profile of at most " +
-                std::to_string(kMostFileBytes));
-  std::ifstream file(path, std::ios::binary);
-  std::string text(static_cast<std::size_t>(bytes), '\0');
-  if (!file.read(text.data(), static_cast<std::streamsize>(text.size())))
-    throw Error(path.string() + ": cannot read");
-  return parse_profile(text, path.string());
+  return parse_profile(read_file(path, kMostJsonBytes), path.string());
 }
 
 std::string profile_text(const Profile& profile) {

@@ -12,7 +12,7 @@
 namespace accordion::perf {
 namespace {
 
-const std::filesystem::path kProfiles = std::filesystem::path(__FILE__).parent_path() / "../../profiles";
+const std::filesystem::path kProfiles = std::filesystem::path(ACCORDION_SOURCE) / "profiles";
 constexpr double kGbps = 10;
 
 // Hosts of four: from two of them on, as was published.

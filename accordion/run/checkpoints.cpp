@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "accordion/base/error.h"
-#include "accordion/log/read_file.h"
+#include "accordion/base/read_file.h"
 #include "accordion/log/write_file.h"
 
 namespace accordion {

@@ -12,7 +12,7 @@
 #include "accordion/base/temporary_folder.h"
 #include "accordion/comm/loopback.h"
 #include "accordion/log/checksum.h"
-#include "accordion/log/read_file.h"
+#include "accordion/base/read_file.h"
 
 namespace accordion {
 namespace {

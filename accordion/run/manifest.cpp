@@ -5,15 +5,14 @@
 
 #include "accordion/base/error.h"
 #include "accordion/base/json.h"
+#include "accordion/base/read_file.h"
 #include "accordion/base/version.h"
 #include "accordion/log/checksum.h"
-#include "accordion/log/read_file.h"
 
 namespace accordion {
 namespace {
 
 constexpr int kFormat = 1;
-constexpr std::uint64_t kLongest = 64 << 20;
 constexpr int kMostWorkers = 1 << 20;
 constexpr const char* kChecksum = "sha256";
 
@@ -29,7 +28,7 @@ std::int64_t number_at(const Json& json, const char* key, std::int64_t most, con
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number_unsigned() ||
       found->get<std::uint64_t>() > static_cast<std::uint64_t>(most))
-    throw Error(where + ": " + key + " is " + (found == json.end() ? "missing" : found->dump()) +
+    throw Error(where + ": " + key + " is " + (found == json.end() ? "missing" : shown(*found)) +
                 ", expected a whole number up to " + std::to_string(most));
   return found->get<std::int64_t>();
 }
@@ -78,13 +77,7 @@ std::string manifest_text(const Manifest& manifest) {
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& where) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw Error(where + ": not JSON: " + error.what());
-  }
-  if (!json.is_object()) throw Error(where + ": expected a JSON object, found " + json.type_name());
+  Json json = parse_json_object(text, where);
   if (const std::int64_t format = number_at(json, "format", 1 << 30, where); format != kFormat)
     throw Error(where + ": format " + std::to_string(format) + ", expected " + std::to_string(kFormat) +
                 "; another version of accordion wrote it");
@@ -108,7 +101,7 @@ Manifest parse_manifest(const std::string& text, const std::string& where) {
 
 Manifest read_manifest(const std::filesystem::path& checkpoint) {
   const std::filesystem::path path = checkpoint / kManifestFile;
-  return parse_manifest(read_file(path, kLongest), path.string());
+  return parse_manifest(read_file(path, kMostJsonBytes), path.string());
 }
 
 }  // namespace accordion

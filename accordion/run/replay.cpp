@@ -4,6 +4,7 @@
 #include "accordion/base/json.h"
 #include "accordion/log/epoch_record.h"
 #include "accordion/log/read_run.h"
+#include "accordion/log/run_folder.h"
 #include "accordion/log/windows.h"
 
 namespace accordion {
@@ -11,23 +12,24 @@ namespace accordion {
 ControlOptions recorded_control(const std::filesystem::path& folder) {
   const Json config = read_run(folder).config;
   const auto options = config.find("options");
-  if (options == config.end() || !options->contains("controller"))
-    throw UsageError((folder / "config.json").string() +
+  if (options == config.end() || !options->is_object() || !options->contains("controller"))
+    throw UsageError((folder / kConfigFile).string() +
                      ": no controller among its options, expected the "
                      "run folder of accordion train");
   ControlOptions control;
-  from_json(*options, control);
+  try {
+    from_json(*options, control);
+  } catch (const Error& error) {
+    throw UsageError((folder / kConfigFile).string() + ": " + error.what());
+  }
   check_control(folder.string(), control);
   return control;
 }
 
 std::vector<GuardEvent> recorded_guard(const std::filesystem::path& folder) {
   std::vector<GuardEvent> events;
-  for (const Json& epoch : read_run(folder).epochs) {
-    EpochRecord record;
-    from_json(epoch, record);
-    events.insert(events.end(), record.guard.begin(), record.guard.end());
-  }
+  for (const EpochRecord& epoch : epoch_records(read_run(folder).epochs, (folder / kEpochsFile).string()))
+    events.insert(events.end(), epoch.guard.begin(), epoch.guard.end());
   return events;
 }
 

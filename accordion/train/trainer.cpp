@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "accordion/base/error.h"
@@ -97,6 +98,9 @@ void Trainer::prepare_optimizer() {
 
 void Trainer::queue_epoch(std::int64_t batch, std::string reason) {
   const std::int64_t unit = static_cast<std::int64_t>(options_.batch) * control_.size();
+  if (batch < unit || batch % unit != 0 || batch / unit > std::numeric_limits<int>::max())
+    throw Error("a batch of " + std::to_string(batch) +
+                " samples in all, expected a multiple of batch x workers, " + std::to_string(unit));
   global_batch_ = batch;
   batch_reason_ = std::move(reason);
   steps_ = feed_->queue(position_.epoch, static_cast<int>(global_batch_ / unit), position_.epoch_step);

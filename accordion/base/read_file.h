@@ -1,4 +1,4 @@
-// A whole file in memory.
+// A whole file in memory, if it is of a size that such a file can have.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace accordion {
 
-// Throws Error naming the file and the system's reason, and for more than `most` bytes, of which none are read then.
+// Never holds more than `most` bytes, whatever the path names: it may be a pipe, or have no end. Throws Error naming the
+// file and the system's reason.
 std::string read_file(const std::filesystem::path& path,
                       std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 
