@@ -83,7 +83,7 @@ function(accordion_test name)
     target_compile_options(${name} PRIVATE -O1)  # Half the time to compile, and what is tested is optimised as ever.
     if(ACCORDION_SANITIZE MATCHES undefined)
       # Half the time again. What the libraries do is watched in their own objects.
-      target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
+      target_compile_options(${name} PRIVATE -O0 -fno-sanitize=undefined)
     endif()
   endif()
 endfunction()

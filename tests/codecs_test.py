@@ -1,4 +1,4 @@
-"""Every codec trains: four workers, a few epochs, an accuracy that a broken codec misses."""
+"""Every codec trains: two workers, a few epochs, an accuracy that a broken codec misses."""
 
 import json
 import unittest
@@ -6,7 +6,7 @@ import unittest
 from program import ProgramTest
 
 # A codec that sends nothing of the large layers (threshold:lambda=1e30) stays below this: see `test_the_bar_is_high_enough`.
-BAR = 0.74
+BAR = 0.75
 
 SETTINGS = {
     "none": [],
@@ -14,7 +14,7 @@ SETTINGS = {
     "bf16": [],
     "topk:keep=0.01": [],
     "mstopk:keep=0.01": [],
-    "randomk:keep=0.1": [],
+    "randomk:keep=0.1": ["--lr", "0.02"],
     "dgc:keep=0.01": [],
     "sign-vote": ["--lr", "0.002", "--momentum", "0"],
     "sign-scaled": [],
@@ -28,8 +28,8 @@ SETTINGS = {
 
 class Codecs(ProgramTest):
     def accuracy(self, setting, *arguments):
-        out, _ = self.run_program("train", "--workers", 4, "--samples", 6000, "--test-samples", 2000, "--batch", 32, "--epochs", 3, "--lr", 0.05,
-                                  "--codec", setting, *arguments, "--json", "--quiet", timeout=300)
+        out, _ = self.run_program("train", "--model", "cnn:width=0.5", "--workers", 2, "--samples", 6000, "--test-samples", 2000, "--batch", 32,
+                                  "--epochs", 3, "--lr", 0.05, "--codec", setting, *arguments, "--json", "--quiet", timeout=300)
         return json.loads(out)
 
     def test_every_codec_trains(self):

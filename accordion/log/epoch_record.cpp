@@ -93,7 +93,7 @@ Json to_json(const EpochRecord& record) {
 void from_json(const Json& json, LayerRecord& layer) {
   check_object(json, "layer record");
   read_required(json, "name", layer.name);
-  read_optional(json, "elements", layer.elements);
+  read_count(json, "elements", layer.elements);
   read_required(json, "norm", layer.norm);
   read_required(json, "level", layer.level);
   read_required(json, "codec", layer.codec);
@@ -135,7 +135,8 @@ void from_json(const Json& json, EpochRecord& record) {
   read_optional(json, "test_perplexity", record.test_perplexity);
   read_required(json, "seconds", record.seconds);
   read_required(json, "steps", record.steps);
-  read_optional(json, "dropped_steps", record.dropped_steps);
+  read_count(json, "steps", record.steps);
+  read_count(json, "dropped_steps", record.dropped_steps);
   read_required(json, "payload_bytes", record.payload_bytes);
   read_required(json, "wire_bytes", record.wire_bytes);
   read_optional(json, "control_bytes", record.control_bytes);

@@ -100,6 +100,9 @@ TEST(EpochRecord, ComplaintsNameTheKey) {
   json = to_json(example());
   json["steps"] = "many";
   EXPECT_EQ(complaint(json), "epoch record: \"steps\" is \"many\", expected a whole number");
+  json["steps"] = std::numeric_limits<std::int64_t>::max();  // Two such epochs have no sum.
+  EXPECT_EQ(complaint(json),
+            "epoch record: \"steps\" is 9223372036854775807, expected a number from 0 to 1099511627776");
   json = to_json(example());
   json["wire_bytes"] = -1;
   EXPECT_EQ(complaint(json), "epoch record: \"wire_bytes\" is -1, expected a whole number of at least 0");
@@ -120,7 +123,7 @@ TEST(EpochRecord, OlderAndNewerRecordsAreRead) {
 }
 
 RC_GTEST_PROP(EpochRecord, GoesThroughText,
-              (double lr, double loss, std::uint64_t bytes, std::int64_t steps)) {
+              (double lr, double loss, std::uint64_t bytes, std::uint32_t steps)) {
   EpochRecord record = example();
   record.lr = lr;
   record.train_loss = loss;

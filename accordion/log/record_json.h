@@ -1,6 +1,7 @@
 // How the parts of a run record are read: what is missing or of the wrong type is an Error that names it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -30,6 +31,16 @@ void read_optional(const Json& json, const char* key, std::optional<Value>& valu
   value.reset();
   if (const auto found = json.find(key); found != json.end())
     read_value(*found, record_key(key), value.emplace());
+}
+
+// Of things that are counted one by one, so few that no file holds enough of them to overflow their sum.
+inline void read_count(const Json& json, const char* key, std::int64_t& count) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  const auto found = json.find(key);
+  if (found == json.end()) return;
+  read_value(*found, record_key(key), count);
+  if (count < 0 || count > kMost)
+    refuse_json(record_key(key), *found, "a number from 0 to " + std::to_string(kMost));
 }
 
 // Null where there is none.

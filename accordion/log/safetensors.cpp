@@ -170,8 +170,8 @@ const Array& ArrayFile::at(std::string_view name) const {
 
 void add_state(const State& state, std::string_view prefix, Arrays& arrays) {
   for (const auto& [name, value] : state) {
-    const auto add = [&](const char* dtype, const auto& values) {
-      arrays[std::string(prefix) + "/" + name] = {
+    const auto add = [&, &key = name](const char* dtype, const auto& values) {
+      arrays[std::string(prefix) + "/" + key] = {
           dtype, {static_cast<std::int64_t>(values.size())}, std::as_bytes(std::span(values))};
     };
     if (const auto* floats = std::get_if<std::vector<float>>(&value)) add("F32", *floats);
