@@ -141,12 +141,13 @@ constexpr const char* kRestart = "ACCORDION_RESTART";
 
 // Starts ranks, all of the group or the one at a place, and starts them again as often as the options allow: from the last
 // checkpoint, in the same folder.
-int supervise_ranks(const LaunchOptions& launch, std::vector<WorkerSpec> ranks) {
+int supervise_ranks(const LaunchOptions& launch, int first_rank, std::vector<WorkerSpec> ranks) {
   for (int restart = 0;; ++restart) {
     for (WorkerSpec& rank : ranks) rank.environment[kRestart] = std::to_string(restart);
     // A rank ends after its step; nobody but the user knows how long that may take, and a second Ctrl-C is at
     // hand.
-    const Ending ending = supervise(ranks, {.stop_seconds = std::max(60.0, launch.timeout)});
+    const Ending ending =
+        supervise(ranks, {.stop_seconds = std::max(60.0, launch.timeout), .first_rank = first_rank});
     if (!ending.message.empty()) std::cerr << "accordion: " << ending.message << "\n";
     if (ending.interrupted) return 128 + ending.interrupted;
     if (ending.status != 1 || restart == launch.max_restarts) return ending.status;
@@ -185,7 +186,7 @@ int launch_ranks(const LaunchOptions& launch, int argc, char** argv) {
       worker.environment[kTerminalWidth] = std::to_string(*width);
     workers.push_back(std::move(worker));
   }
-  return supervise_ranks(launch, std::move(workers));
+  return supervise_ranks(launch, 0, std::move(workers));
 }
 
 }  // namespace
@@ -218,7 +219,7 @@ int run_or_launch(TrainArguments arguments, int argc, char** argv) {
                                      arguments.train.model.substr(0, arguments.train.model.find(':')),
                                      std::time(nullptr));
   }
-  if (place) return supervise_ranks(launch, {same_command(launch, argc, argv)});
+  if (place) return supervise_ranks(launch, place->rank, {same_command(launch, argc, argv)});
   if (launch.workers > 1 && launch.backend == "mpi")
     throw UsageError("train: backend=mpi with workers=" + std::to_string(launch.workers) +
                      "; start the ranks with mpirun -n " + std::to_string(launch.workers) + " instead");

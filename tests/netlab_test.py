@@ -11,7 +11,8 @@ import tempfile
 import time
 import unittest
 
-from program import PROGRAM, QUICK, environment
+from program import PROGRAM, QUICK, environment, read_run, weights
+from train_test import without_times
 
 NETLAB = str(pathlib.Path(__file__).resolve().parent.parent / "tools" / "netlab")
 NOT_ALLOWED = 77
@@ -287,6 +288,24 @@ class Listening(NetlabTest):
                     self.assertNotIn(f"{4711:04X}", late, "the meeting place outlives the meeting")
                     self.assertGreater(looks, 0, "the run ended before it was looked at")
                 self.assertEqual(len(out.splitlines()), 2)
+
+
+class Faults(NetlabTest):
+    def test_a_host_taken_down_and_brought_back_costs_time_alone(self):
+        train = ["train", *QUICK, "--epochs", 6, "--codec", "topk:keep=0.1", "--checkpoint-every", "2steps", "--quiet"]
+        subprocess.run([PROGRAM, *map(str, train), "--workers", "3", "--out", "whole"], check=True, cwd=self.folder, env=environment())
+        process = self.start("run", "--hosts", 3, "--name", "cable", "--", PROGRAM, *train, "--timeout", 3, "--max-restarts", 4, "--out", "run")
+        record = self.folder / "run/epochs.jsonl"
+        while process.poll() is None and not record.exists():
+            time.sleep(0.01)
+        self.netlab("down", "cable", 2)
+        time.sleep(4)
+        self.netlab("up", "cable", 2)
+        _, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertRegex(err, r"rank 2 exited with status 1(?s:.)*starting again from the last checkpoint")
+        self.assertEqual(without_times(read_run(self.folder / "run")[1]), without_times(read_run(self.folder / "whole")[1]))
+        self.assertTrue(weights(self.folder / "run") == weights(self.folder / "whole"), "the weights differ")
 
 
 class Counting(NetlabTest):

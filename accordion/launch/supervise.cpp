@@ -119,8 +119,8 @@ Supervisor::~Supervisor() {
 
 void Supervisor::start(const std::vector<WorkerSpec>& specs) {
   for (const WorkerSpec& spec : specs)
-    workers_.push_back(
-        std::make_unique<Worker>(static_cast<int>(workers_.size()), start_child(spec), out_, err_));
+    workers_.push_back(std::make_unique<Worker>(options_.first_rank + static_cast<int>(workers_.size()),
+                                                start_child(spec), out_, err_));
 }
 
 Ending Supervisor::run() {

@@ -14,6 +14,7 @@ namespace accordion {
 struct SuperviseOptions {
   double grace_seconds = 5;  // From SIGTERM to SIGKILL, after a rank has died.
   double stop_seconds = 60;  // The same after a signal to us: the ranks may want to write a checkpoint.
+  int first_rank = 0;        // Of the workers.
   int out = STDOUT_FILENO;   // Where the ranks' output goes.
   int err = STDERR_FILENO;
 };
@@ -24,7 +25,7 @@ struct Ending {
   std::string message;  // Why the status is not 0: `rank 1 exited with status 1; its last words: ...`
 };
 
-// Worker i is rank i. Throws Error, with no process left behind, when one cannot be started. A second SIGINT
+// Worker i is rank first_rank + i. Throws Error, with no process left behind, when one cannot be started. A second SIGINT
 // kills all at once.
 Ending supervise(const std::vector<WorkerSpec>& workers, const SuperviseOptions& options = {});
 
