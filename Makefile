@@ -11,7 +11,7 @@ space := $(subst ,, )
 JOBS ?= 2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo python test test-debian13 soak fuzz tsan bench format tidy setup page setup-python setup-test setup-fuzz clean
+.PHONY: build demo python test test-debian13 soak fuzz tsan bench docs format tidy setup page setup-python setup-test setup-fuzz clean
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -111,6 +111,13 @@ tsan: setup-fuzz
 bench: build
 	$(call install,python3-torch)
 	@build/accordion bench ddp
+
+# The reference of the headers that are installed, beside the documents; whatever Doxygen warns of is an error.
+docs:
+	$(call install,doxygen python3)
+	@tools/reference accordion build/docs/accordion
+	@ACCORDION_VERSION=$$(sed -n 's/.*kVersion = "\(.*\)".*/\1/p' accordion/base/version.h) doxygen docs/Doxyfile
+	@echo "== build/docs/html/index.html"
 
 format:
 	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
