@@ -3,7 +3,7 @@
 PACKAGES := g++ cmake make ninja-build pkg-config libtorch-dev libgloo-dev libopenblas0-openmp libcli11-dev nlohmann-json3-dev \
             libtomlplusplus-dev libcpp-httplib-dev libhwy-dev librandom123-dev zlib1g-dev libpng-dev libmd-dev dataset-fashion-mnist
 PYTHON_PACKAGES := python3 python3-dev python3-torch pybind11-dev
-TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libopenmpi-dev openmpi-bin iproute2 procps chromium chromium-driver python3-numpy $(PYTHON_PACKAGES)
+TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libopenmpi-dev openmpi-bin iproute2 procps chromium chromium-driver python3-numpy doxygen $(PYTHON_PACKAGES)
 FUZZ_PACKAGES := clang libclang-rt-14-dev libomp-dev
 FUZZ_SECONDS ?= 60
 TSAN_TESTS := base_test comm_test exchange_test engine_test data_test log_test launch_test
