@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 from program import PROGRAM, ProgramTest, environment
@@ -257,7 +258,10 @@ class Links(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("doxygen"), "no doxygen here")
     def test_reference(self):
-        work = pathlib.Path(subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout.strip())
+        version = subprocess.run(["doxygen", "--version"], capture_output=True, text=True, check=True).stdout
+        if not version.startswith("1.9.4"):
+            self.skipTest(f"Doxygen {version.strip()} may warn of other things than that of Debian 12")
+        work = pathlib.Path(tempfile.mkdtemp(prefix="accordion-test-"))
         self.addCleanup(shutil.rmtree, work)
         for path in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs"):
             (work / path).symlink_to(ROOT / path)
