@@ -45,6 +45,7 @@ NOT_RUN = {
     "make docs": "installs Doxygen; test_reference runs it where it is there",
     "ctest *": "runs this test",
     "build/lib/*": "a test's own program: ctest runs it",
+    "build-fuzz/*": "needs a crash to look at",
     "RC_PARAMS=*": "minutes",
     "cd tests/reference *": "ctest runs it as reference_codecs",
     "cmake *": "minutes: ctest runs all of it as install",
