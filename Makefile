@@ -3,7 +3,7 @@
 PACKAGES := g++ cmake make ninja-build pkg-config libtorch-dev libgloo-dev libopenblas0-openmp libcli11-dev nlohmann-json3-dev \
             libtomlplusplus-dev libcpp-httplib-dev libhwy-dev librandom123-dev zlib1g-dev libpng-dev libmd-dev dataset-fashion-mnist
 PYTHON_PACKAGES := python3 python3-dev python3-torch pybind11-dev
-TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libopenmpi-dev openmpi-bin iproute2 procps chromium chromium-driver python3-numpy $(PYTHON_PACKAGES)
+TEST_PACKAGES := libgtest-dev libgmock-dev librapidcheck-dev libopenmpi-dev openmpi-bin iproute2 procps chromium chromium-driver python3-numpy doxygen $(PYTHON_PACKAGES)
 FUZZ_PACKAGES := clang libclang-rt-14-dev libomp-dev
 FUZZ_SECONDS ?= 60
 TSAN_TESTS := base_test comm_test exchange_test engine_test data_test log_test launch_test
@@ -11,7 +11,7 @@ space := $(subst ,, )
 JOBS ?= 2
 
 .DEFAULT_GOAL := build
-.PHONY: build demo python test test-debian13 soak fuzz tsan bench format tidy setup page setup-python setup-test setup-fuzz clean
+.PHONY: build demo python test test-debian13 soak fuzz tsan bench docs format tidy setup page setup-python setup-test setup-fuzz clean
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -111,6 +111,13 @@ tsan: setup-fuzz
 bench: build
 	$(call install,python3-torch)
 	@build/accordion bench ddp
+
+# The reference of the headers that are installed, beside the documents; whatever Doxygen warns of is an error.
+docs:
+	$(call install,doxygen python3)
+	@tools/reference accordion build/docs/accordion
+	@ACCORDION_VERSION=$$(sed -n 's/.*kVersion = "\(.*\)".*/\1/p' accordion/base/version.h) doxygen docs/Doxyfile
+	@echo "== build/docs/html/index.html"
 
 format:
 	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
