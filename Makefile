@@ -63,7 +63,7 @@ build: setup
 	$(call compile,accordion,build/accordion: about 5 minutes on two cores)
 
 demo: build
-	@echo "== comparing mild and strong compression with Accordion: a small CNN on Fashion-MNIST, 4 workers: about 2 minutes"
+	@echo "== comparing mild and strong compression with Accordion: a small CNN on Fashion-MNIST, 2 workers, 5 seeds: about 2 minutes"
 	@build/accordion compare --recipe recipes/demo.toml && echo && build/accordion report runs/compare-demo
 
 # The PyTorch plugin, in build/python.

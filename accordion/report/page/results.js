@@ -70,7 +70,7 @@ function resultView(data, redraw) {
     }, swatch(settingColor(each.setting)), each.name)),
     height: 380,
     option: {
-      grid: {left: 64, right: 20, top: 18, bottom: count > 40 ? 74 : 50},
+      grid: {left: 64, right: 34, top: 18, bottom: count > 40 ? 74 : 50},
       xAxis: axisStyle({type: "value", name: ABSCISSAS[kind].axis, min: kind === "epoch" ? 1 : 0, minInterval: kind === "epoch" ? 1 : 0,
                         max: kind === "epoch" ? Math.max(2, count) : null, splitLine: {show: false}, axisLabel: {...axisStyle().axisLabel, formatter: ABSCISSAS[kind].text}}),
       yAxis: axisStyle({type: "value", scale: true, axisLabel: {...axisStyle().axisLabel, formatter: (value) => digits(value, 4) + (unit ? " " + unit : "")}}),
