@@ -82,7 +82,7 @@ test: setup-test
 # The same on Debian 13 (g++ 14, torch 2.6), in a root of its own; DEBIAN13_OPTIONS="-- -R ddp" runs some of the tests.
 test-debian13: page
 	$(call install,debootstrap)
-	@tools/debian13 --jobs $(JOBS) $(PACKAGES) $(TEST_PACKAGES) $(DEBIAN13_OPTIONS)
+	@tools/debian13 --jobs $(JOBS) $(PACKAGES) $(TEST_PACKAGES) python3-safetensors $(DEBIAN13_OPTIONS)
 
 # Runs that are killed and gone on with, against the same runs left alone: every codec with every controller.
 SOAK_MINUTES ?= 20

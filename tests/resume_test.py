@@ -96,6 +96,14 @@ class Checkpoints(ResumeTest):
         common = read_safetensors(last_checkpoint(self.folder / "run") / "common.safetensors")
         model = read_safetensors(self.folder / "model.safetensors")
         self.assertEqual(model, {name[6:]: value for name, value in common.items() if name.startswith("model/")})
+        try:
+            from safetensors.numpy import load_file  # The usual library; Debian 12 has no package of it.
+        except ImportError:
+            pass
+        else:
+            theirs = {name: ("F32", list(array.shape), array.tobytes()) for name, array in load_file(self.folder / "model.safetensors").items()}
+            self.assertEqual(theirs, model)
+            print("read by the safetensors library too", file=sys.stderr)
         # Trained on from there, the first loss is lower than that of random weights.
         self.train("more", "--initial", "model.safetensors", "--quiet")
         first = [self.read_run(self.folder / name)[1][0]["train_loss"] for name in ("run", "more")]
