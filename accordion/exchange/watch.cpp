@@ -1,5 +1,6 @@
 #include "accordion/exchange/watch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -41,16 +42,16 @@ WindowStats Watch::take(std::span<const Layer> layers, std::span<const CodecOpti
     if (tracking_.trials)
       stats.trials.push_back(
           try_levels(sums_[i], layers[i].info().shape, levels, world, routing, tracking_.low_rank));
-    std::fill(sums_[i].begin(), sums_[i].end(), 0.0f);
   }
   stats.squares = squares_;
-  std::fill(squares_.begin(), squares_.end(), 0.0);
+  clear();
   return stats;
 }
 
 void Watch::save_state(const StateWriter& state, std::span<const Layer> layers) const {
   if (sums_.empty()) return;
   state.put("steps", steps_);
+  if (steps_ == 0) return;  // All of it is zero, and as large as the model.
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     const StateWriter tensor = state.within(layers[i].info().name);
     tensor.put("sum", sums_[i]);
@@ -61,11 +62,21 @@ void Watch::save_state(const StateWriter& state, std::span<const Layer> layers) 
 void Watch::load_state(const StateReader& state, std::span<const Layer> layers) {
   if (sums_.empty()) return;
   state.get("steps", steps_);
+  if (steps_ == 0) {
+    clear();
+    state.all();  // Older states have the zeros too.
+    return;
+  }
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     const StateReader tensor = state.within(layers[i].info().name);
     tensor.get("sum", sums_[i], sums_[i].size());
     if (!squares_.empty()) tensor.get("squares", squares_[i]);
   }
+}
+
+void Watch::clear() {
+  for (std::vector<float>& sum : sums_) std::fill(sum.begin(), sum.end(), 0.0f);
+  std::fill(squares_.begin(), squares_.end(), 0.0);
 }
 
 }  // namespace accordion

@@ -42,11 +42,13 @@ class Watch {
   WindowStats take(std::span<const Layer> layers, std::span<const CodecOptions> levels, int world,
                    const Routing& routing);
 
-  // A window that has begun.
+  // A window that has begun; of one that has not, little.
   void save_state(const StateWriter& state, std::span<const Layer> layers) const;
   void load_state(const StateReader& state, std::span<const Layer> layers);
 
  private:
+  void clear();
+
   Tracking tracking_;
   std::int64_t steps_ = 0;
   std::vector<std::vector<float>> sums_;

@@ -195,5 +195,22 @@ TEST(Watch, AWindowGoesOnAfterAStop) {
   });
 }
 
+TEST(Watch, AWindowThatHasNotBegunIsNotKept) {
+  run_loopback(1, [](Communicator& comm) {
+    const ExchangeOptions options{.track = {.norms = true}};
+    const std::vector<TensorInfo> tensors = {{"w", {{32, 64}}}};
+    Exchange fresh(comm, tensors, options), begun(comm, tensors, options);
+    auto gradient = noise(2048, 1);
+    begun.mean(gradient, std::vector<Slice>{{0, 0, 2048}});
+    begun.end_step();
+    State state;
+    fresh.save_state(StateWriter(state));
+    EXPECT_FALSE(state.contains("window/w/sum"));
+    state["window/w/sum"] = std::vector<float>(2048);  // As older states have it.
+    begun.load_state(StateReader(state));
+    EXPECT_EQ(begun.take_window().norms, std::vector<double>{0});
+  });
+}
+
 }  // namespace
 }  // namespace accordion
