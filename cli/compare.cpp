@@ -8,6 +8,7 @@
 #include "accordion/data/dataset.h"
 #include "accordion/launch/place.h"
 #include "accordion/launch/supervise.h"
+#include "accordion/log/folder_lock.h"
 #include "accordion/log/progress_text.h"
 #include "accordion/log/write_file.h"
 #include "accordion/report/comparison.h"
@@ -98,6 +99,9 @@ class Compare {
 
   int run() {
     if (arguments_.dry_run) return list(runs_), 0;
+    std::error_code ignored;  // Whoever writes into it says why it is not there.
+    fs::create_directories(out_, ignored);
+    const UniqueFd lock = lock_folder(out_);
     announce();
     note_settings();
     // Now, because a program that is built again meanwhile leaves no name behind.

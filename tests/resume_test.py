@@ -208,6 +208,10 @@ class Resuming(ResumeTest):
         record = self.folder / "both/plain/seed-1/epochs.jsonl"
         while not (record.exists() and record.read_text().count("\n") >= 3):
             time.sleep(0.01)
+        _, err = self.run_program("compare", "--recipe", recipe, "--out", "both", status=2)
+        self.assertIn("both: another process is writing there", err)
+        _, err = self.train("both/plain/seed-1", "--overwrite", status=1)
+        self.assertIn("both/plain/seed-1: another process is writing there", err)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         before = record.read_text().splitlines()

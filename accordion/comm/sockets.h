@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "accordion/launch/unique_fd.h"
+#include "accordion/base/unique_fd.h"
 
 namespace accordion {
 

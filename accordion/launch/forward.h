@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "accordion/launch/unique_fd.h"
+#include "accordion/base/unique_fd.h"
 
 namespace accordion {
 

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "accordion/base/error.h"
-#include "accordion/launch/unique_fd.h"
+#include "accordion/base/unique_fd.h"
 
 namespace accordion {
 

@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "accordion/launch/unique_fd.h"
+#include "accordion/base/unique_fd.h"
 
 namespace accordion {
 namespace {

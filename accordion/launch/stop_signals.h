@@ -7,7 +7,7 @@
 #include <array>
 #include <optional>
 
-#include "accordion/launch/unique_fd.h"
+#include "accordion/base/unique_fd.h"
 
 namespace accordion {
 

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "accordion/base/json.h"
+#include "accordion/log/folder_lock.h"
 #include "accordion/log/write_file.h"
 
 namespace accordion {
@@ -51,16 +52,16 @@ RunFolder::RunFolder(fs::path path, IfTaken if_taken) : path_(std::move(path)) {
   std::error_code ignored;
   if (fs::exists(path_, ignored) && !fs::is_directory(path_, ignored))
     throw UsageError(path_.string() + " is a file, expected a folder for the run");
-  if (const std::string sign = sign_of_a_run(path_); !sign.empty()) {
-    if (if_taken == IfTaken::kRefuse)
-      throw UsageError("the folder " + path_.string() + " holds a run already (" + sign +
-                       "); give another with --out, or replace it with --overwrite");
-    if (if_taken == IfTaken::kReplace)
-      for (const char* name :
-           {kConfigFile, kEpochsFile, kSummaryFile, kCheckpointsFolder, kEventsFile, kTraceFile})
-        take_away(path_ / name);
-  }
+  const std::string sign = sign_of_a_run(path_);
+  if (!sign.empty() && if_taken == IfTaken::kRefuse)
+    throw UsageError("the folder " + path_.string() + " holds a run already (" + sign +
+                     "); give another with --out, or replace it with --overwrite");
   create(path_);
+  lock_ = lock_folder(path_);
+  if (!sign.empty() && if_taken == IfTaken::kReplace)
+    for (const char* name :
+         {kConfigFile, kEpochsFile, kSummaryFile, kCheckpointsFolder, kEventsFile, kTraceFile})
+      take_away(path_ / name);
   create(checkpoints());
   // Said now rather than after the first epoch.
   if (::access(path_.c_str(), W_OK | X_OK) != 0)

@@ -1,4 +1,4 @@
-// The folder of a run: config.json, epochs.jsonl, summary.json, checkpoints/. Written by one process; others
+// The folder of a run: config.json, epochs.jsonl, summary.json, checkpoints/. Written by one process, which locks it; others
 // may read it meanwhile.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "accordion/base/json_fwd.h"
+#include "accordion/base/unique_fd.h"
 
 namespace accordion {
 
@@ -39,6 +40,7 @@ class RunFolder {
 
  private:
   std::filesystem::path path_;
+  UniqueFd lock_;
 };
 
 // Creates `base`/DATA-MODEL-YYYYmmdd-HHMMSS (local time), with "-2" and so on where that exists already, and

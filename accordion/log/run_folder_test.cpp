@@ -87,6 +87,15 @@ TEST_F(RunFolderTest, HoldsWhatADesignedRunHolds) {
   EXPECT_EQ(files_in(folder.path()), 4U) << "a temporary file is left";
 }
 
+TEST_F(RunFolderTest, HasOneWriterAtATime) {
+  {
+    const RunFolder writer(base / "run");
+    for (const IfTaken if_taken : {IfTaken::kContinue, IfTaken::kReplace})
+      EXPECT_THROW(RunFolder(base / "run", if_taken), UsageError);
+  }
+  EXPECT_NO_THROW(RunFolder(base / "run", IfTaken::kContinue));
+}
+
 TEST_F(RunFolderTest, AnotherRunIsNotWrittenOver) {
   RunFolder(base / "run").write_config({{"model", "cnn"}});
   EXPECT_THROW(RunFolder{base / "run"}, UsageError);
@@ -100,16 +109,15 @@ TEST_F(RunFolderTest, AnotherRunIsNotWrittenOver) {
 }
 
 TEST_F(RunFolderTest, CheckpointsAloneAreARunToo) {
-  RunFolder folder(base / "run");
+  const fs::path checkpoints = RunFolder(base / "run").checkpoints();
   EXPECT_EQ(complaint([&] { RunFolder{base / "run"}; }), "none") << "nothing has been written yet";
-  write(folder.checkpoints() / "1", "x");
+  write(checkpoints / "1", "x");
   EXPECT_NE(complaint([&] { RunFolder{base / "run"}; }), "none");
 }
 
 TEST_F(RunFolderTest, ReplacingLeavesOtherFilesAlone) {
-  RunFolder before(base / "run");
-  before.append_epoch({{"epoch", 1}});
-  write(before.checkpoints() / "1", "x");
+  RunFolder(base / "run").append_epoch({{"epoch", 1}});
+  write(base / "run" / kCheckpointsFolder / "1", "x");
   write(base / "run" / "notes.txt", "mine");
   const RunFolder after(base / "run", IfTaken::kReplace);
   EXPECT_FALSE(fs::exists(base / "run" / "epochs.jsonl"));

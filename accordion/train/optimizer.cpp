@@ -1,5 +1,6 @@
 #include "accordion/train/optimizer.h"
 
+#include <sstream>
 #include <type_traits>
 #include <unordered_set>
 
@@ -97,10 +98,13 @@ namespace {
 // Its place in the optimizer's map: by address, which torch 1.13 writes as text.
 template <class Map>
 auto key_in(const Map&, const torch::Tensor& parameter) {
-  if constexpr (std::is_same_v<typename Map::key_type, std::string>)
-    return c10::guts::to_string(parameter.unsafeGetTensorImpl());
-  else
+  if constexpr (std::is_same_v<typename Map::key_type, std::string>) {
+    std::ostringstream text;
+    text << parameter.unsafeGetTensorImpl();
+    return text.str();
+  } else {
     return typename Map::key_type(parameter.unsafeGetTensorImpl());
+  }
 }
 
 const torch::Tensor& tensor_named(const KeptTensors& tensors, const std::string& name) {
