@@ -1,17 +1,13 @@
 """Report pages, in a real browser: what they show is what the records hold, and nothing leaves them."""
 
 import base64
-import csv
-import io
 import json
-import os
-import pathlib
 import time
 import unittest
 
-from browser import Browser
+from page import PageTest
 from program import ProgramTest
-from records import epoch, layer, write_run
+from records import epoch, write_run
 
 RECIPE = '''seeds = [1, 2]
 workers = 2
@@ -31,56 +27,6 @@ mild = "topk:keep=0.1"
 strong = "topk:keep=0.001"
 interval = 1
 '''
-CHARTS = ["results", "levels", "norms", "schedule", "bytes", "split", "guard"]
-
-
-class PageTest(ProgramTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.browser = Browser()
-        cls.addClassCleanup(cls.browser.quit)
-
-    def setUp(self):
-        super().setUp()
-        self.browser.size(1280, 900)
-        self.browser.prefer("light")
-
-    def report(self, *folders):
-        self.run_program("report", *folders, "-o", "page.html")
-        return self.folder / "page.html"
-
-    def show(self, *folders):
-        """Opens the page of the folders: no message on the console, no request but for the page itself."""
-        page = self.report(*folders)
-        self.browser.open(page)
-        self.assertTrue(self.browser.value("Boolean(window.accordion)"), self.browser.messages())
-        self.check_silence(page)
-        return page
-
-    def check_silence(self, page):
-        self.assertEqual(self.browser.messages(), [])
-        self.assertEqual([url for url in self.browser.requests() if not url.startswith(("data:", "blob:"))], [page.as_uri()])
-
-    def series(self, chart):
-        """A chart's series by id."""
-        found = self.browser.value(f"accordion.charts().{chart}.getOption().series.map(({{id, data, markArea}}) => ({{id, data, markArea}}))")
-        return {each["id"]: each for each in found}
-
-    def cells(self):
-        """The map of levels, box by box: (point, layer, kind)."""
-        return [(at, y, kind) for first, last, y, kind in self.series("levels")["levels"]["data"] for at in range(first, last + 1)]
-
-    def notes(self):
-        return self.browser.value("[...document.querySelectorAll('.note')].map((note) => note.textContent)")
-
-    def table(self, chart):
-        return list(csv.DictReader(io.StringIO(self.browser.value(f"accordion.csv('{chart}')"))))
-
-    def assertPoints(self, found, expected):
-        self.assertEqual(len(found), len(expected))
-        for one, other in zip(found, expected):
-            for a, b in zip(one, other):
-                self.assertAlmostEqual(a, b, places=6)
 
 
 class Comparisons(PageTest):
@@ -279,118 +225,6 @@ class Comparisons(PageTest):
         self.assertLessEqual(self.browser.value("document.documentElement.scrollWidth"), 390)
         self.assertLessEqual(self.browser.value("Math.max(...[...document.querySelectorAll('.chart')].map((chart) => chart.getBoundingClientRect().right))"), 390)
         self.assertEqual(self.browser.messages(), [])
-
-
-class Records(PageTest):
-    def assertCharts(self, *missing):
-        there = self.browser.value("Object.entries(accordion.charts()).filter(([, chart]) => chart).map(([name]) => name)")
-        self.assertEqual(there, [name for name in CHARTS if name not in missing])
-
-    def test_one_epoch(self):
-        self.show(write_run(self.folder / "run", [epoch(0)]))
-        self.assertCharts("guard")
-        self.assertEqual(self.series("results")["line-0"]["data"], [[1, 50]])
-        self.assertNotIn("band-0", self.series("results"))
-
-    def test_no_epoch_at_all(self):
-        self.show(write_run(self.folder / "run", [], summary=False))
-        self.assertCharts(*CHARTS)
-        self.assertTrue(any("running or cut short" in note for note in self.notes()))
-        self.assertTrue(any("No epoch has been recorded yet" in note for note in self.notes()))
-
-    def test_no_test_set(self):
-        self.show(write_run(self.folder / "run", [epoch(e, test_loss=None, test_accuracy=...) for e in range(3)]))
-        self.assertCharts("guard")
-        self.assertTrue(any("no test results" in note for note in self.notes()))
-        self.assertEqual(self.series("results")["line-0"]["data"], [[e + 1, 2.0 / (e + 1)] for e in range(3)])
-
-    def test_perplexity(self):
-        self.show(write_run(self.folder / "run", [epoch(e, test_accuracy=..., test_perplexity=100.0 - e) for e in range(3)]))
-        self.assertEqual(self.series("results")["line-0"]["data"], [[1, 100], [2, 99], [3, 98]])
-        self.assertIn("Test perplexity", self.browser.value("document.querySelector('#figure-results h3').textContent"))
-
-    def test_losses_that_are_not_finite(self):
-        epochs = [epoch(0), epoch(1, train_loss=None, test_loss=None, dropped_steps=3) | {"layers": [layer("conv.weight", 1, norm=None)]}]
-        self.show(write_run(self.folder / "run", epochs))
-        self.assertCharts("guard")
-        self.assertTrue(any("not a finite number" in note for note in self.notes()))
-        self.assertTrue(any("3 steps with gradients that are not finite" in note for note in self.notes()))
-        self.browser.click("#figure-results [data-choice=train_loss]")
-        self.assertEqual(self.series("results")["line-0"]["data"], [[1, 2]])
-
-    def test_a_broken_last_line(self):
-        self.show(write_run(self.folder / "run", [epoch(0), epoch(1)], tail='{"epoch": 2, "lr": 0.1, "glo'))
-        self.assertTrue(any("line 3: cut short, or being written" in note for note in self.notes()))
-        self.assertEqual(len(self.series("results")["line-0"]["data"]), 2)
-
-    def test_older_records(self):
-        """Without bytes by layer, and without the parts of a step."""
-        epochs = [epoch(e, step_split=...) for e in range(2)]
-        for each in epochs:
-            for one in each["layers"]:
-                del one["payload_bytes"]
-        self.show(write_run(self.folder / "run", epochs))
-        self.assertCharts("bytes", "split", "guard")
-
-    def test_a_guard(self):
-        events = [{"step": 0, "event": "probe", "levels": [-1, -1], "reason": "nothing is known yet"},
-                  {"step": 12, "event": "decide", "levels": [0, -1], "predicted_ms": 20.5, "measured_ms": 25.0, "reason": "pays <i>"},
-                  {"step": 30, "event": "check", "predicted_ms": 20.5, "measured_ms": 20.0, "reason": "as foreseen"}]
-        epochs = [epoch(0, layers=[]) | {"layers": [layer("conv.weight", 0, level=-1, codec="none", may=0)], "guard": events}]
-        self.show(write_run(self.folder / "run", epochs))
-        self.assertCharts()
-        series = self.series("guard")
-        self.assertEqual([point[:2] for point in series["predicted"]["data"]], [[12, 20.5], [30, 20.5]])
-        self.assertEqual([point[:2] for point in series["measured"]["data"]], [[12, 25], [30, 20]])
-        self.assertEqual([row["reason"] for row in self.table("guard")], ["nothing is known yet", "pays <i>", "as foreseen"])
-        self.assertEqual(self.browser.value("document.querySelector('#figure-levels .entry').textContent"), "dense, by the guard")
-
-    def test_windows(self):
-        windows = [{"window": w, "lr": 0.1, "steps": 5, "layers": [layer("conv.weight", w, w == 0)]} for w in range(4)]
-        self.show(write_run(self.folder / "run", [epoch(0, windows=windows)]))
-        self.assertEqual([cell[:2] for cell in self.cells()], [(w, 0) for w in range(4)])
-        self.assertIn("in each window", self.browser.value("document.querySelector('#figure-levels figcaption').textContent"))
-
-    def test_hostile_text(self):
-        evil = '</script><script>window.hurt = 1</script><img src=x onerror="window.hurt = 2">'
-        epochs = [epoch(e, batch_reason=evil, guard=[{"step": 1, "event": evil, "predicted_ms": 1, "measured_ms": 2, "reason": evil}])
-                  | {"layers": [layer(evil, e, reason=evil, codec=evil), layer("=cmd()", e)]} for e in range(2)]
-        run = write_run(self.folder / "run", epochs, options={"model": evil, "data": evil, "codec": evil})
-        (run / "summary.json").write_text(json.dumps({"status": evil, "reason": evil}))
-        (self.folder / "out").mkdir()
-        (self.folder / "out" / "comparison.json").write_text(json.dumps(
-            {"recipe": evil, "seeds": [1], "settings": [{"name": evil, "folder": "a"}, {"name": "b; " + evil + ": c", "folder": "b"}]}))
-        for name in ("a", "b"):
-            write_run(self.folder / "out" / name / "seed-1", epochs, options={"model": evil})
-        for folders in ([run], [self.folder / "out"]):
-            self.show(*folders)
-            for chart in ("levels", "norms", "bytes", "guard", "schedule", "results"):
-                self.browser.run(f"accordion.charts().{chart}.dispatchAction({{type: 'showTip', seriesIndex: 0, dataIndex: 0}})")
-            self.browser.run("for (const each of document.querySelectorAll('details')) each.open = true")
-            time.sleep(0.3)
-            self.assertIsNone(self.browser.value("window.hurt ?? null"))
-            self.assertEqual(self.browser.value("document.querySelectorAll('main img').length"), 0)
-            self.assertEqual(self.browser.messages(), [])
-        self.assertIn("'=cmd()", self.browser.value("accordion.csv('levels')"), "no spreadsheet takes it for a formula")
-
-    def test_thousands_of_layers(self):
-        names = [f"blocks.{i}.attention.weight" for i in range(3000)]
-        self.show(write_run(self.folder / "run", [epoch(e, layers=names) for e in range(4)]))
-        self.assertCharts("guard")
-        self.assertEqual(len(self.cells()), 12000)
-        self.assertEqual(len(self.series("norms")), 9)
-        self.assertLess(self.browser.value("performance.getEntriesByType('navigation')[0].domComplete"), 5000)
-
-    def test_three_hundred_epochs_open_in_two_seconds(self):
-        names = [f"layer{i}.conv.weight" for i in range(62)]
-        critical = lambda e, name: (e // 10 + len(name)) % 3 == 0
-        self.show(write_run(self.folder / "run", [epoch(e, layers=names, critical=critical) for e in range(300)]))
-        taken = []
-        for _ in range(3):  # The best of them: other tests may run beside this one.
-            taken.append(self.browser.value("performance.getEntriesByType('navigation')[0].domComplete"))
-            self.browser.open(self.folder / "page.html")
-        self.assertLess(min(taken), 2000)
-        self.assertEqual(len(self.cells()), 300 * 62)
 
 
 class Refusals(ProgramTest):
