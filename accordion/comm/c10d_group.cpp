@@ -2,6 +2,8 @@
 // only then does Gloo connect the ranks, which by itself would wait in silence for whoever is missing.
 #include "accordion/comm/c10d_group.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -33,9 +35,17 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
 using DevicePtr = std::shared_ptr<gloo::transport::Device>;
 
+// Gloo writes to sockets that a peer may have closed. The signal for that would end this process without a word; as an error
+// it names the peer. A handler that the program has is left alone, and Python ignores the signal itself.
+void ignore_broken_pipes() {
+  struct sigaction now {};
+  if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
+}
+
 // Gloo's connections between ranks that have met.
 c10::intrusive_ptr<c10d::ProcessGroup> connect(const StoreMeeting& met, const DevicePtr& device,
                                                const std::string& name) {
+  ignore_broken_pipes();
   try {
     auto options = c10d::ProcessGroupGloo::Options::create(met.timeout);
     options->devices.push_back(device);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -261,6 +262,14 @@ TEST(Group, SaysThatRanksCountDifferently) {
   const auto errors = run_all({[&] { c10d_group(local(0, 2, port, milliseconds(1000))); },
                                [&] { c10d_group(local(1, 3, port, milliseconds(1000))); }});
   EXPECT_EQ(errors[0], "rank 0: was started as one of 2 ranks, but rank 1 as one of 3");
+}
+
+TEST(Group, ABrokenPipeIsAnErrorAndNoEnd) {
+  ::signal(SIGPIPE, SIG_DFL);
+  const Group group = c10d_group(Rendezvous{});
+  struct sigaction now {};
+  ASSERT_EQ(::sigaction(SIGPIPE, nullptr, &now), 0);
+  EXPECT_EQ(now.sa_handler, SIG_IGN);
 }
 
 TEST(Group, RefusesWhatCannotBe) {

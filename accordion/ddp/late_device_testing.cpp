@@ -265,12 +265,10 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>());
 }
 
-#if TORCH_VERSION_MAJOR < 2
-// Later versions have this themselves: collectives, which nobody differentiates, pass autograd by.
+// Collectives, which nobody differentiates, pass autograd by.
 TORCH_LIBRARY_IMPL(_, AutogradPrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFallthrough());
 }
-#endif
 
 class LateWork final : public c10d::Work {
  public:
