@@ -16,6 +16,7 @@
 #include "accordion/launch/place.h"
 #include "accordion/launch/settings.h"
 #include "accordion/launch/supervise.h"
+#include "accordion/log/folder_lock.h"
 #include "accordion/log/progress.h"
 #include "accordion/run/replay.h"
 #include "accordion/train/run.h"
@@ -207,6 +208,7 @@ int run_or_launch(TrainArguments arguments, int argc, char** argv) {
   if (!place) {
     find_dataset(arguments.train.data, launch.data_dir, data_root());
     what_becomes_of(launch.out, arguments.train, launch.workers, resume_of(arguments), if_taken(launch));
+    if (std::filesystem::is_directory(launch.out)) lock_folder(launch.out);  // And leaves it to rank 0.
   }
   const bool supervised = restart != nullptr;
   if (place && (supervised || launch.max_restarts == 0)) {

@@ -210,7 +210,7 @@ class Resuming(ResumeTest):
             time.sleep(0.01)
         _, err = self.run_program("compare", "--recipe", recipe, "--out", "both", status=2)
         self.assertIn("both: another process is writing there", err)
-        _, err = self.train("both/plain/seed-1", "--overwrite", status=1)
+        _, err = self.train("both/plain/seed-1", "--overwrite", status=2)
         self.assertIn("both/plain/seed-1: another process is writing there", err)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
@@ -258,11 +258,11 @@ class Mistakes(ResumeTest):
     def test_a_full_disk_costs_a_checkpoint_and_no_run(self):
         disk = self.folder / "disk"
         disk.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", disk], capture_output=True).returncode != 0:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", disk], capture_output=True).returncode != 0:
             self.skipTest("no small file system can be mounted here")
         self.addCleanup(subprocess.run, ["umount", disk], check=True)
         self.train("whole", "--quiet")
-        # Room for the record and one checkpoint of about 2.7 MB, and not for a second one beside it.
+        # Room for the record and one checkpoint of about 1.8 MB, and not for a second one beside it.
         _, err = self.train("disk/run", "--checkpoint-every", "6steps", "--keep", "1")
         self.assertIn("warning: no checkpoint was written", err)
         self.assertIn("No space left on device", err)
