@@ -61,7 +61,7 @@ NOT_RUN = {
 }
 
 # Names that stand for any.
-STAND_FOR = {"fashion-NAME": "fashion-powersgd"}
+STAND_FOR = {"small/NAME.toml": "small/fashion-powersgd.toml", "compare-NAME": "compare-demo"}
 
 # Options of other programs.
 FOREIGN = {
