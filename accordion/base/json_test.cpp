@@ -6,19 +6,11 @@
 #include <fstream>
 
 #include "accordion/base/read_file.h"
+#include "accordion/base/refusal_testing.h"
 #include "accordion/base/temporary_folder.h"
 
 namespace accordion {
 namespace {
-
-std::string refusal(const auto& read) {
-  try {
-    read();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
 
 std::string parse_refusal(const std::string& text) {
   return refusal([&] { parse_json(text, "it"); });
@@ -87,8 +79,7 @@ TEST(ReadFile, ReadsNoFurtherThanAllowed) {
   const std::filesystem::path file = folder.path() / "file";
   std::ofstream(file) << "12345";
   EXPECT_EQ(read_file(file, 5), "12345");
-  EXPECT_EQ(refusal([&] { read_file(file, 4); }),
-            file.string() + ": 5 bytes, expected at most 4");
+  EXPECT_EQ(refusal([&] { read_file(file, 4); }), file.string() + ": 5 bytes, expected at most 4");
   EXPECT_NE(refusal([] { read_file("/dev/zero", 1 << 20); }).find("more than 1048576 bytes"),
             std::string::npos);
   EXPECT_EQ(refusal([&] { read_file(folder.path(), 4); }),

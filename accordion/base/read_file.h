@@ -8,7 +8,7 @@
 
 namespace accordion {
 
-// Never holds more than `most` bytes, whatever the path names: it may be a pipe, or have no end. Throws Error naming the
+// Reads little further than `most` bytes, whatever the path names: it may be a pipe, or have no end. Throws Error naming the
 // file and the system's reason.
 std::string read_file(const std::filesystem::path& path,
                       std::uint64_t most = std::numeric_limits<std::uint64_t>::max());

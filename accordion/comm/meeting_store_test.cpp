@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "accordion/base/error.h"
+#include "accordion/base/refusal_testing.h"
 #include "accordion/launch/free_port.h"
 
 namespace accordion {
@@ -19,15 +20,6 @@ Deadline soon() {
 
 MeetingStoreClient client(int port, milliseconds patience = std::chrono::seconds(5)) {
   return {"127.0.0.1", port, soon(), patience};
-}
-
-std::string refusal(const auto& call) {
-  try {
-    call();
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
 }
 
 TEST(MeetingStore, KeepsWhatAllWrite) {

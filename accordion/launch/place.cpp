@@ -29,7 +29,7 @@ class Variables {
     const char* last = value->data() + value->size();
     const auto [end, error] = std::from_chars(value->data(), last, result);
     if (error != std::errc() || end != last || result < low || result > high)
-      throw UsageError(std::string(name) + "=" + *value + ", expected a whole number " + "from " +
+      throw UsageError(std::string(name) + "=" + *value + ", expected a whole number from " +
                        std::to_string(low) + " to " + std::to_string(high) + reason);
     return result;
   }

@@ -3,22 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "accordion/base/json.h"
+#include "accordion/base/refusal_testing.h"
 #include "accordion/run/decide_again.h"
 
 namespace accordion {
 namespace {
 
-std::string refusal(const auto& read) {
-  try {
-    read();
-    return "";
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-}
-
 std::string tensors_refusal(const char* text) {
-  return refusal([&] { recorded_tensors(parse_json(text, "it")); });
+  return refusal<UsageError>([&] { recorded_tensors(parse_json(text, "it")); });
 }
 
 TEST(Recorded, TensorsOfASizeThatThereCanBe) {
@@ -38,13 +30,13 @@ TEST(Recorded, TensorsOfASizeThatThereCanBe) {
 
 TEST(Recorded, WorkersAndOptions) {
   const auto workers = [](const char* text) {
-    return refusal([&] { recorded_workers(parse_json(text, "it")); });
+    return refusal<UsageError>([&] { recorded_workers(parse_json(text, "it")); });
   };
   EXPECT_EQ(workers(R"({"workers":4})"), "");
   EXPECT_EQ(workers(R"({"workers":"4"})"), "config.json: workers is \"4\", expected a whole number");
   EXPECT_EQ(workers(R"({"workers":-4})"), "config.json: a run: workers=-4, expected [1, 1e+06]");
   const auto options = [](const char* text) {
-    return refusal([&] { recorded_options(parse_json(text, "it")); });
+    return refusal<UsageError>([&] { recorded_options(parse_json(text, "it")); });
   };
   EXPECT_EQ(options(R"({"options":{"lr":0.5}})"), "");
   EXPECT_EQ(options("{}"), "config.json: no \"options\", expected what accordion train writes");
@@ -63,7 +55,7 @@ TEST(DecideAgain, RefusesErrorsOfAnotherNumberOfLevels) {
     RecordedWindow next = window;
     next.window = 1;
     const auto controller = make_controller(control, 1, 3);
-    return refusal([&] { decide_again({window, next}, *controller, 3, "lgreco"); });
+    return refusal<UsageError>([&] { decide_again({window, next}, *controller, 3, "lgreco"); });
   };
   EXPECT_EQ(complaint({0, 1, 2}, {9, 5, 1}), "");
   EXPECT_EQ(complaint({1}, {9}),
