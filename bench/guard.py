@@ -59,8 +59,8 @@ def worker(arguments):
     for name in ("harmless", "fastest"):
         arms[name].steps(arguments.warm_up)
     times, sent = {name: [] for name in ARMS}, {name: 0 for name in ARMS}
-    for _ in range(arguments.turns):
-        for name, arm in arms.items():
+    for turn in range(arguments.turns):
+        for name, arm in list(arms.items())[::-1 if turn % 2 else 1]:  # Nobody always follows the same one.
             before = arm.sent()
             times[name].append(statistics.median(arm.steps(arguments.steps)[1:]))
             sent[name] += arm.sent() - before

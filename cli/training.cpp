@@ -102,10 +102,6 @@ int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
   const LaunchOptions& launch = arguments.launch;
   const int threads = launch.threads > 0 ? launch.threads : threads_of_rank(place, ::getenv);
   ensure_settings(threads, argv);
-  if (place.rank == 0 && !launch.quiet)
-    for (const std::string& warning : train_warnings(resolve(arguments.train)))
-      std::cerr << "accordion: warning: " << warning << "\n";
-
   RunSetup setup;
   setup.meeting = rendezvous_at(place);
   setup.meeting.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * launch.timeout));
@@ -126,7 +122,12 @@ int run_rank(const TrainArguments& arguments, const Place& place, char** argv) {
   };
   setup.progress = progress_options(arguments);
   setup.progress_out = &std::cerr;
-  setup.on_start = catch_stop_signals;
+  setup.on_start = [&] {
+    if (place.rank == 0 && !launch.quiet)
+      for (const std::string& warning : train_warnings(resolve(arguments.train)))
+        std::cerr << "accordion: warning: " << warning << "\n";
+    catch_stop_signals();
+  };
   setup.explain_step = arguments.explain_step;
   setup.tensorboard = arguments.tensorboard;
   setup.trace = arguments.trace;

@@ -14,6 +14,7 @@ install(DIRECTORY accordion DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "stand_in" EXCLUDE PATTERN "page" EXCLUDE PATTERN "*_contract.h" EXCLUDE PATTERN "*_testing.h" EXCLUDE)
 if(TARGET accordion)
   install(TARGETS accordion RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS accordion-torch RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}/../libexec/accordion)
 endif()
 
 configure_package_config_file(cmake/AccordionConfig.cmake.in ${PROJECT_BINARY_DIR}/AccordionConfig.cmake

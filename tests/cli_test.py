@@ -1,6 +1,8 @@
 """What the program says: help, refusals, lists."""
 
 import json
+import pathlib
+import shutil
 import subprocess
 import unittest
 
@@ -77,6 +79,21 @@ class Refusals(ProgramTest):
         out, err = self.run_program("train", status=2, env=environment(RANK="abc", WORLD_SIZE=2))
         self.assertIn("RANK", err)
         self.assertIn("abc", err)
+
+
+class WithoutTorch(ProgramTest):
+    def test_what_needs_no_torch_does_not_load_it(self):
+        listed = subprocess.run(["ldd", PROGRAM], stdout=subprocess.PIPE, text=True).stdout
+        self.assertIn("libstdc++", listed)
+        self.assertNotIn("torch", listed)
+
+    def test_what_needs_it_says_what_is_missing(self):
+        alone = pathlib.Path(shutil.copy(PROGRAM, self.folder))
+        self.assertEqual(subprocess.run([alone, "--version"], stdout=subprocess.DEVNULL).returncode, 0)
+        for arguments in (["models"], ["bench", "codecs"], ["train", "--quiet"]):
+            result = subprocess.run([alone, *arguments], stderr=subprocess.PIPE, text=True, env=environment(), cwd=self.folder)
+            self.assertEqual(result.returncode, 1, arguments)
+            self.assertIn(f"{alone}-torch cannot be started: it is not there", result.stderr)
 
 
 class Recipes(ProgramTest):

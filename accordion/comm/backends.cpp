@@ -15,10 +15,17 @@ struct Backend {
   Group (*connect)(const Rendezvous&);
 };
 
+// A program without torch knows names only.
+#ifdef ACCORDION_BACKEND_NAMES
+#define ACCORDION_CONNECT(function) nullptr
+#else
+#define ACCORDION_CONNECT(function) function
+#endif
+
 const Backend kBackends[] = {
-    {"gloo", c10d_group},
+    {"gloo", ACCORDION_CONNECT(c10d_group)},
 #ifdef ACCORDION_HAS_MPI
-    {"mpi", mpi_group},
+    {"mpi", ACCORDION_CONNECT(mpi_group)},
 #endif
 };
 

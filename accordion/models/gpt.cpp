@@ -106,12 +106,6 @@ class Gpt final : public Network {
 
 }  // namespace
 
-void GptOptions::check() const {
-  if (width % heads != 0)
-    throw UsageError("gpt: heads=" + std::to_string(heads) +
-                     ", expected a divisor of width=" + std::to_string(width));
-}
-
 std::shared_ptr<Network> make(const GptOptions& options, const TextShape& input) {
   options.check();
   return std::make_shared<Gpt>(options, input);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
+#include "accordion/base/error.h"
 #include "accordion/base/options.h"
 #include "accordion/data/input_shape.h"
 #include "accordion/models/usual.h"
@@ -30,7 +32,11 @@ struct GptOptions {
   }
 
   // What no single field's range can say. Throws UsageError.
-  void check() const;
+  void check() const {
+    if (width % heads != 0)
+      throw UsageError("gpt: heads=" + std::to_string(heads) +
+                       ", expected a divisor of width=" + std::to_string(width));
+  }
 };
 
 // Throws UsageError when the heads do not divide the width; its forward throws Error for a window longer than

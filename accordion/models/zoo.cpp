@@ -1,7 +1,6 @@
 #include "accordion/models/zoo.h"
 
 #include "accordion/base/setting.h"
-#include "accordion/models/network.h"
 
 namespace accordion {
 namespace {
@@ -74,18 +73,6 @@ void check_window(const std::string& setting, int positions) {
 
 Usual usual_of(const std::string& setting) {
   return std::visit([](const auto& options) { return options.kUsual; }, parse_model(setting));
-}
-
-std::shared_ptr<Network> make_model(const std::string& setting, const InputShape& input) {
-  return std::visit(
-      [](const auto& options, const auto& shape) -> std::shared_ptr<Network> {
-        require_fit(options, shape);
-        if constexpr (requires { make(options, shape); })
-          return make(options, shape);
-        else
-          return nullptr;
-      },
-      parse_model(setting), input);
 }
 
 }  // namespace accordion

@@ -46,11 +46,6 @@ void require_same_run(Communicator& control, const TrainOptions& options, const 
   require_agreement(control, claims);
 }
 
-bool holds_run(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  return !folder.empty() && std::filesystem::exists(folder / kConfigFile, ignored);
-}
-
 RunFolder folder_for(const TrainOptions& options, const RunSetup& setup) {
   const std::string model = options.model.substr(0, options.model.find(':'));
   return RunFolder(
@@ -193,18 +188,6 @@ class TrainingRun {
 };
 
 }  // namespace
-
-IfTaken what_becomes_of(const std::filesystem::path& folder, const TrainOptions& given, int workers,
-                        Resume resume, IfTaken wish) {
-  if (resume == Resume::kNo || !holds_run(folder)) return wish;
-  if (resume == Resume::kRegrouped) return IfTaken::kContinue;
-  const RunPlan plan{.options = to_json(resolve(given)), .workers = workers};
-  const std::string other = difference(read_run(folder).config, plan);
-  if (other.empty()) return IfTaken::kContinue;
-  if (wish == IfTaken::kReplace) return wish;
-  throw UsageError("the folder " + folder.string() + " holds another run to go on with: " + other +
-                   "; give another with --out, or replace it with --overwrite");
-}
 
 RunOutcome run_training(const TrainOptions& given, const RunSetup& setup) {
   const TrainOptions options = resolve(given);

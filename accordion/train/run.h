@@ -13,15 +13,9 @@
 #include "accordion/log/run_folder.h"
 #include "accordion/run/checkpoint_clock.h"
 #include "accordion/run/options.h"
+#include "accordion/run/taken_folder.h"
 
 namespace accordion {
-
-// Whether to go on with the run that the folder holds, from its last checkpoint, or from the beginning where there is none.
-enum class Resume {
-  kNo,
-  kSameRun,  // Only if its options are the same, and its workers; otherwise that is a UsageError, or it is replaced.
-  kRegrouped  // Its options are the ones given, but for the number of workers and their batches.
-};
 
 // Where and how a run takes place: nothing here changes its result.
 struct RunSetup {
@@ -59,10 +53,6 @@ struct RunOutcome {
   Json summary;                  // Of rank 0 only: what summary.json holds.
   std::string explained_step;    // Where that was asked for.
 };
-
-// A run that the folder holds already. Throws UsageError where it cannot be gone on with, and was not to be replaced.
-IfTaken what_becomes_of(const std::filesystem::path& folder, const TrainOptions& options, int workers,
-                        Resume resume, IfTaken wish);
 
 RunOutcome run_training(const TrainOptions& options, const RunSetup& setup);
 
