@@ -1,5 +1,6 @@
 // accordion VERB ...: finds the verb, runs it, and turns failures into messages and exit statuses.
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 
@@ -50,9 +51,7 @@ std::string printable(std::string text) {
   return text;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app(
       "Accordion compresses gradients hard except where it would hurt: it watches each layer's gradient "
       "norm, "
@@ -108,4 +107,14 @@ int main(int argc, char** argv) {
     std::cerr << "accordion: " << printable(error.what()) << "\n";
     return 1;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int status = run(argc, argv);
+  std::cout.flush();
+  std::fflush(nullptr);
+  // Not by way of static destructors: libtorch takes a tenth of a second for its own, and nothing is left to save.
+  std::_Exit(status);
 }

@@ -69,8 +69,19 @@ endfunction()
 # accordion_test(NAME source... [TORCH] [LINK library...]): a GoogleTest executable whose cases CTest runs.
 function(accordion_test name)
   cmake_parse_arguments(arg "TORCH" "" "LINK" ${ARGN})
-  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  set(sources ${arg_UNPARSED_ARGUMENTS})
+  if(ACCORDION_TEST_OBJECTS)
+    accordion_compiled(${name} sources)
+  endif()
+  add_executable(${name} ${sources})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
   target_link_libraries(${name} PRIVATE ${arg_LINK} GTest::gtest_main rapidcheck)
+  if(ACCORDION_TEST_OBJECTS)
+    # Before the objects: of inline functions that both have, the library's are to be the ones that run.
+    accordion_linked(libraries ${arg_LINK})
+    list(TRANSFORM libraries REPLACE "(.+)" "$<TARGET_FILE:\\1>")
+    target_link_options(${name} PRIVATE LINKER:--whole-archive ${libraries} LINKER:--no-whole-archive)
+  endif()
   # One CTest entry per executable: starting libtorch for every case would take longer than the cases.
   add_test(NAME ${name} COMMAND ${name})
   # Two tests side by side have two cores: threads of OpenMP and LAPACK that wait for each other take minutes of them.
@@ -80,12 +91,44 @@ function(accordion_test name)
   else()
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)  # Tests repeat each other's names.
     accordion_precompile(${name} TESTS <gtest/gtest.h> <rapidcheck.h> <nlohmann/json.hpp>)
-    target_compile_options(${name} PRIVATE -O1)  # Half the time to compile, and what is tested is optimised as ever.
+    target_compile_options(${name} PRIVATE -O0)  # A third of the time to compile, and what is tested is optimised as ever.
     if(ACCORDION_SANITIZE MATCHES undefined)
-      # Half the time again. What the libraries do is watched in their own objects.
-      target_compile_options(${name} PRIVATE -O0 -fno-sanitize=undefined)
+      target_compile_options(${name} PRIVATE -fno-sanitize=undefined)  # What the libraries do is watched in their own objects.
     endif()
   endif()
+endfunction()
+
+# accordion_compiled(NAME VARIABLE): in the list that it names, those of test NAME that a build in ACCORDION_TEST_OBJECTS has compiled are
+# replaced by their objects. Sanitizers watch libraries, so the same objects serve with libraries of either kind; but not where a
+# test asks how it was compiled, or for which instruction sets the kernels were.
+function(accordion_compiled name variable)
+  file(RELATIVE_PATH folder ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_BINARY_DIR})
+  set(result)
+  foreach(source ${${variable}})
+    cmake_path(GET source FILENAME file)
+    set(object ${ACCORDION_TEST_OBJECTS}/${folder}/CMakeFiles/${name}.dir/${file}.o)
+    file(STRINGS ${source} dispatches REGEX "#include.*(hwy/|targets_testing)|__SANITIZE_")
+    if(EXISTS ${object} AND NOT dispatches)
+      list(APPEND result ${object})
+    else()
+      list(APPEND result ${source})
+    endif()
+  endforeach()
+  set(${variable} ${result} PARENT_SCOPE)
+endfunction()
+
+# accordion_linked(OUT library...): the project's own among these and all that they link.
+function(accordion_linked out)
+  set(result)
+  foreach(library ${ARGN})
+    if(library MATCHES "^accordion_" AND NOT library IN_LIST result)
+      get_target_property(links ${library} LINK_LIBRARIES)
+      accordion_linked(below ${links})
+      list(APPEND result ${library} ${below})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES result)
+  set(${out} ${result} PARENT_SCOPE)
 endfunction()
 
 # accordion_precompile(TARGET KIND header...): the first target of a kind precompiles the headers for all of its kind.
