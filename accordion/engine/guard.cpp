@@ -9,11 +9,12 @@
 
 #include "accordion/base/error.h"
 #include "accordion/base/json.h"
+#include "accordion/base/median.h"
 
 namespace accordion {
 namespace {
 
-constexpr int kBlock = 5;             // Steps of a probe in a row; the first does not count.
+constexpr std::size_t kBlock = 5;     // Steps of a probe in a row; the first does not count.
 constexpr std::size_t kMostCaps = 4;  // Levels that a probe tries.
 constexpr double kClear = 1.5;        // Times as long: that is no chance.
 constexpr std::int64_t kDoubtEvery = 5, kLongestWait = 5000;
@@ -144,6 +145,15 @@ void Guard::start_probe(const std::string& why) {
   way_back_.assign(blocks_.rbegin(), blocks_.rend());
   phase_ = Phase::kProbing;
   watched_.clear();
+  // After an alarm every slow step counts: where the first half is clear, it is enough, with one dense step at its end. Dense steps
+  // that gave the alarm are as good as a block of them.
+  if (before_alarm_) {
+    blocks_.push_back({blocks_.front().levels, 2});
+    if (latest_.size() == kBlock - 1) {
+      watched_ = std::exchange(latest_, {});
+      blocks_.erase(blocks_.begin());
+    }
+  }
   why_ = why;
   start_block();
 }
@@ -173,6 +183,7 @@ void Guard::probe(const StepTrace& trace) {
   if (before_alarm_ || way_back_.empty()) measure();
   if (!way_back_.empty() && !(before_alarm_ && clear())) {
     blocks_ = std::exchange(way_back_, {});
+    if (blocks_.front().levels != ended.levels) return start_block();
     blocks_.front().steps += ended.steps;  // It goes on.
     return;
   }
@@ -193,13 +204,13 @@ void Guard::measure() {
     if (!all_dense(kind->first)) measured_.emplace_back(kind->first, median_of(kind->second).value);
 }
 
-// Whether compressed steps differ from dense ones by so much that no drift explains it: after an alarm every slow step counts.
+// Whether compressed steps differ from all dense ones, before and after them, by so much that no drift explains it.
 bool Guard::clear() const {
   if (measured_.empty() || watch_.dense_steps() < 2) return false;
   double best = measured_[0].second;
   for (const auto& [levels, seconds] : measured_) best = std::min(best, seconds);
-  const double dense = watch_.dense().value;
-  return std::max(dense, best) > kClear * std::min(dense, best);
+  const Median dense = watch_.dense();  // Of so few the interval is all of them.
+  return dense.low > kClear * best || best > kClear * dense.high;
 }
 
 // In force from the next step on: what pays of what may be, by what is known.
@@ -228,6 +239,7 @@ void Guard::decide(const std::string& why) {
 void Guard::expect(double seconds) {
   watch_.expect(seconds);
   recent_.clear();
+  latest_.clear();
   window_steps_ = recent_steps_ = 0;
   next_dense_ = step_ + watch_.dense_every();
 }
@@ -243,6 +255,8 @@ void Guard::watch(const StepTrace& trace, bool plain) {
       see_dense(seconds);
     else
       recent_.push_back(seconds);
+    if (all_dense(in_force_)) latest_.push_back(watched_step(trace, in_force_));
+    if (latest_.size() > kBlock - 1) latest_.erase(latest_.begin());
   }
   if (phase_ != Phase::kGuarding) return;
   ++window_steps_;

@@ -72,7 +72,7 @@ class Guard {
   // Some steps in a row with the same levels; all kDense: plain ones.
   struct Block {
     std::vector<int> levels;
-    int steps;
+    std::size_t steps;
   };
 
   bool same_buckets(const StepTrace& trace);
@@ -119,14 +119,15 @@ class Guard {
 
   std::vector<Block> blocks_;    // Of the probe, the first being under way,
   std::vector<Block> way_back_;  // those after them, in the other order,
-  int block_step_ = 0;           // so many steps of the first,
+  std::size_t block_step_ = 0;   // so many steps of the first,
   std::vector<WatchedStep> watched_;
   std::string why_;                               // and its cause.
   std::optional<std::vector<int>> before_alarm_;  // What was in force, where that is an alarm.
   std::vector<Probed> measured_;                  // Levels that were probed, and their steps.
 
   GuardWatch watch_;
-  std::vector<double> recent_;  // Seconds of steps since the last glance, as this rank had them.
+  std::vector<double> recent_;       // Seconds of steps since the last glance, as this rank had them.
+  std::vector<WatchedStep> latest_;  // The last steps, where all layers are dense.
   int recent_steps_ = 0, window_steps_ = 0;
   std::int64_t next_dense_ = 0, retry_at_ = -1, wait_ = 200;
 
