@@ -4,23 +4,20 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "accordion/base/error.h"
 #include "accordion/base/json.h"
+#include "accordion/base/median.h"
 
 namespace accordion {
 namespace {
 
-constexpr int kWindow = 50;           // Steps.
-constexpr int kBlock = 5;             // Steps of a probe in a row; the first does not count.
+constexpr std::size_t kBlock = 5;     // Steps of a probe in a row; the first does not count.
 constexpr std::size_t kMostCaps = 4;  // Levels that a probe tries.
-constexpr std::size_t kEnough = 6;    // Steps whose median has an interval.
-constexpr double kSlower = 1.02;      // Than dense steps: too slow.
-constexpr double kDrift = 0.1;        // Off what was expected.
-constexpr std::int64_t kDenseEvery = 150, kDoubtEvery = 5, kLongestWait = 5000;
-constexpr std::size_t kDenseKept = 30;  // Dense steps that others are held against: the last ones.
-constexpr double kProbeShare = 0.01;    // Of the time, for single dense steps.
+constexpr double kClear = 1.5;        // Times as long: that is no chance.
+constexpr std::int64_t kDoubtEvery = 5, kLongestWait = 5000;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
@@ -60,6 +57,7 @@ void Guard::start_anew() {
   phase_ = Phase::kSettling;
   blocks_.clear();
   buckets_.clear();
+  before_alarm_.reset();
   if (!exchange_.plain()) return;
   note("go on", in_force_, kUnknown, kUnknown, "steps are not what they were");
   put(in_force_);
@@ -81,16 +79,18 @@ void Guard::end_step(const StepTrace& trace) {
         start_anew();
       break;
     case Phase::kGuarding:
-      if (same)
-        watch(trace, exchange_.plain());
-      else
+      if (!same)
         start_anew();
+      else if (compressible())
+        watch(trace, exchange_.plain());
       break;
   }
 }
 
 void Guard::end_epoch() {
-  if (phase_ == Phase::kGuarding && window_.size() >= kEnough) end_window();
+  if (phase_ != Phase::kGuarding) return;
+  glance();
+  if (phase_ == Phase::kGuarding) end_window();
 }
 
 // Remembers this step's. All ranks have the same.
@@ -140,17 +140,29 @@ void Guard::start_probe(const std::string& why) {
   std::vector<int> tried(caps.rbegin(), caps.rend());
   while (tried.size() > kMostCaps) tried.erase(tried.begin() + static_cast<std::ptrdiff_t>(tried.size() / 2));
 
-  blocks_.clear();
-  blocks_.push_back({std::vector<int>(may_.size(), kDense), kBlock});
+  blocks_ = {{std::vector<int>(may_.size(), kDense), kBlock}};
   for (const int level : tried) blocks_.push_back({capped(level), kBlock});
-  for (std::size_t i = blocks_.size(); i-- > 0;) blocks_.push_back({blocks_[i].levels, kBlock});
+  way_back_.assign(blocks_.rbegin(), blocks_.rend());
   phase_ = Phase::kProbing;
   watched_.clear();
-  measured_.clear();
-  dense_.clear();
-  agreed_dense_ = 0;
+  // After an alarm every slow step counts: where the first half is clear, it is enough, with one dense step at its end. Dense steps
+  // that gave the alarm are as good as a block of them.
+  if (before_alarm_) {
+    blocks_.push_back({blocks_.front().levels, 2});
+    if (latest_.size() == kBlock - 1) {
+      watched_ = std::exchange(latest_, {});
+      blocks_.erase(blocks_.begin());
+    }
+  }
   why_ = why;
   start_block();
+}
+
+// Steps are not what they were. What was in force before is remembered, to see whether it was worth the probe.
+void Guard::alarm(const std::string& why) {
+  retry_at_ = -1;
+  before_alarm_ = in_force_;
+  start_probe(why);
 }
 
 void Guard::start_block() {
@@ -167,32 +179,45 @@ void Guard::probe(const StepTrace& trace) {
   if (block_step_ < blocks_.front().steps) return;
   const Block ended = blocks_.front();
   blocks_.erase(blocks_.begin());
-  if (!blocks_.empty() && blocks_.front().levels == ended.levels) {
+  if (!blocks_.empty()) return start_block();
+  if (before_alarm_ || way_back_.empty()) measure();
+  if (!way_back_.empty() && !(before_alarm_ && clear())) {
+    blocks_ = std::exchange(way_back_, {});
+    if (blocks_.front().levels != ended.levels) return start_block();
     blocks_.front().steps += ended.steps;  // It goes on.
     return;
   }
-  if (!blocks_.empty()) return start_block();
-  agree(ranks_, watched_);
-  std::map<std::vector<int>, std::vector<double>> seconds;
-  for (const WatchedStep& step : watched_) seconds[step.levels].push_back(step.seconds);
-  for (auto kind = seconds.rbegin(); kind != seconds.rend(); ++kind) {  // Strongest first.
-    if (all_dense(kind->first))
-      dense_ = kind->second;
-    else
-      measured_.emplace_back(kind->first, median_of(kind->second).value);
-  }
-  agreed_dense_ = dense_.size();
-  if (dense_.size() < 2 || measured_.empty()) return start_anew();
+  if (watch_.dense_steps() < 2 || measured_.empty()) return start_anew();
   costs_.learn(watched_, buckets_);
   phase_ = Phase::kGuarding;
   decide(why_);
+}
+
+// What the watched steps took, on all ranks.
+void Guard::measure() {
+  agree(ranks_, watched_);
+  std::map<std::vector<int>, std::vector<double>> seconds;
+  for (const WatchedStep& step : watched_) seconds[step.levels].push_back(step.seconds);
+  watch_.probed(seconds[std::vector<int>(may_.size(), kDense)]);
+  measured_.clear();
+  for (auto kind = seconds.rbegin(); kind != seconds.rend(); ++kind)  // Strongest first.
+    if (!all_dense(kind->first)) measured_.emplace_back(kind->first, median_of(kind->second).value);
+}
+
+// Whether compressed steps differ from all dense ones, before and after them, by so much that no drift explains it.
+bool Guard::clear() const {
+  if (measured_.empty() || watch_.dense_steps() < 2) return false;
+  double best = measured_[0].second;
+  for (const auto& [levels, seconds] : measured_) best = std::min(best, seconds);
+  const Median dense = watch_.dense();  // Of so few the interval is all of them.
+  return dense.low > kClear * best || best > kClear * dense.high;
 }
 
 // In force from the next step on: what pays of what may be, by what is known.
 void Guard::decide(const std::string& why) {
   std::vector<std::int64_t> message(may_.size() + 1);
   if (ranks_.rank() == 0) {
-    const double dense = dense_median().value;
+    const double dense = watch_.dense().value;
     GuardChoice choice = elsewhere_ ? choose_probed(may_, measured_, dense, goal_)
                                     : choose(costs_, may_, measured_, dense, goal_);
     std::copy(choice.levels.begin(), choice.levels.end(), message.begin());
@@ -204,17 +229,19 @@ void Guard::decide(const std::string& why) {
   const auto predicted = std::bit_cast<double>(message.back());
   message.pop_back();
   const std::vector<int> levels(message.begin(), message.end());
-  note("decide", levels, predicted, dense_median().value, why);
+  note("decide", levels, predicted, watch_.dense().value, why);
   put(levels);
-  expected_ = predicted;
-  expects_ = std::isfinite(predicted);
-  checked_ = doubts_ = false;
-  window_.clear();
-  window_steps_ = 0;
-  // So that single dense steps take no more than their share of the time.
-  const double slower = dense_median().value / std::max(predicted, 1e-9) - 1;
-  dense_every_ = std::max(kDenseEvery, static_cast<std::int64_t>(std::max(0.0, slower) / kProbeShare));
-  next_dense_ = step_ + dense_every_;
+  if (before_alarm_) watch_.heeded(levels == *before_alarm_);
+  before_alarm_.reset();
+  expect(predicted);
+}
+
+void Guard::expect(double seconds) {
+  watch_.expect(seconds);
+  recent_.clear();
+  latest_.clear();
+  window_steps_ = recent_steps_ = 0;
+  next_dense_ = step_ + watch_.dense_every();
 }
 
 void Guard::watch(const StepTrace& trace, bool plain) {
@@ -222,83 +249,83 @@ void Guard::watch(const StepTrace& trace, bool plain) {
     put(in_force_);
     note("go on", in_force_, kUnknown, kUnknown, "as before the dense step");
   }
-  if (tells(trace)) (plain ? dense_ : window_).push_back(seconds_between(*trace.begin, trace.end));
-  if (++window_steps_ >= kWindow) end_window();
-  if (phase_ != Phase::kGuarding || all_dense(in_force_) || step_ < next_dense_) return;
-  next_dense_ = step_ + (doubts_ ? kDoubtEvery : dense_every_);
+  if (tells(trace)) {
+    const double seconds = seconds_between(*trace.begin, trace.end);
+    if (plain)
+      see_dense(seconds);
+    else
+      recent_.push_back(seconds);
+    if (all_dense(in_force_)) latest_.push_back(watched_step(trace, in_force_));
+    if (latest_.size() > kBlock - 1) latest_.erase(latest_.begin());
+  }
+  if (phase_ != Phase::kGuarding) return;
+  ++window_steps_;
+  if (++recent_steps_ >= watch_.glance_steps() || window_steps_ >= GuardWatch::kWindow) glance();
+  if (phase_ == Phase::kGuarding && window_steps_ >= GuardWatch::kWindow) end_window();
+  if (phase_ != Phase::kGuarding || all_dense(in_force_)) return;
+  if (step_ < next_dense_ && !watch_.suspects()) return;
+  // One that comes early is paid for by the next, which comes later.
+  next_dense_ = watch_.doubts() ? step_ + kDoubtEvery : std::max(next_dense_, step_) + watch_.dense_every();
   note("probe", std::vector<int>(may_.size(), kDense), kUnknown, kUnknown,
-       "to know what a dense step takes by now");
+       watch_.suspects() ? "to see whether dense steps are shorter by now"
+                         : "to know what a dense step takes by now");
   exchange_.set_plain(true);
+}
+
+// All ranks must hear of it at once: the next step may be dense as well, or a probe's.
+void Guard::see_dense(double seconds) {
+  agree_on(std::span(&seconds, 1));
+  const double before = watch_.dense().value;
+  if (!watch_.see_dense(seconds)) return;
+  note("check", {}, before, seconds, "dense steps are shorter than they were by more than a quarter");
+  alarm("dense steps are shorter than they were");
+}
+
+// Ranks agree on the last steps, which may be so far off that something must have changed.
+void Guard::glance() {
+  recent_steps_ = 0;
+  agree_on(std::span(recent_));
+  if (!watch_.glance(std::exchange(recent_, {}))) return;
+  note("check", {}, watch_.expected(), watch_.glanced(), "off what was expected by more than half");
+  alarm("steps do not take what they should");
+}
+
+void Guard::agree_on(std::span<double> seconds) {
+  if (!seconds.empty()) ranks_.max(seconds);
+  control_bytes_ += seconds.size_bytes();
 }
 
 // Steps are held against dense ones, and against what was expected of them.
 void Guard::end_window() {
+  using Verdict = GuardWatch::Verdict;
+  const std::optional<GuardWatch::Window> window = watch_.end_window(!all_dense(in_force_));
   window_steps_ = 0;
-  std::vector<double> values(dense_.begin() + static_cast<std::ptrdiff_t>(agreed_dense_), dense_.end());
-  const std::size_t fresh = values.size();
-  values.insert(values.end(), window_.begin(), window_.end());
-  if (!values.empty()) ranks_.max(std::span(values));
-  control_bytes_ += values.size() * sizeof values[0];
-  std::copy(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(fresh),
-            dense_.begin() + static_cast<std::ptrdiff_t>(agreed_dense_));
-  if (dense_.size() > kDenseKept)
-    dense_.erase(dense_.begin(), dense_.end() - static_cast<std::ptrdiff_t>(kDenseKept));
-  agreed_dense_ = dense_.size();
-  const Median now = median_of({values.begin() + static_cast<std::ptrdiff_t>(fresh), values.end()});
-  const std::size_t steps = std::exchange(window_, {}).size();
-  if (steps < kEnough) return;
-
-  const bool dense_now = all_dense(in_force_);
-  // By its interval a little, or by itself a lot: a window in which the network changed is half of each.
-  const double off = std::abs(now.value / expected_ - 1);
-  const bool drifts = expects_ && (now.low > (1 + kDrift) * expected_ ||
-                                   now.high < (1 - kDrift) * expected_ || off > 2.5 * kDrift);
-  // A model that is off twice in a row is off for good: then what was measured is what is expected.
-  surprises_ = drifts && !checked_ ? surprises_ + 1 : 0;
-  enum : std::int64_t { kGoOn, kFallBack, kProbe } verdict = kGoOn;
-  if (ranks_.rank() == 0) {
-    const Median dense = dense_median();
-    if (!dense_now && dense_.size() >= kEnough && now.low > kSlower * dense.high)
-      verdict = kFallBack;
-    else if (drifts && surprises_ < 2)
-      verdict = kProbe;
-    else if (retry_at_ >= 0 && step_ >= retry_at_)
-      verdict = kProbe;
-  }
-  std::int64_t agreed = verdict;
-  ranks_.broadcast(std::as_writable_bytes(std::span(&agreed, 1)), 0);
-  control_bytes_ += sizeof agreed;
-
-  if (!checked_ || agreed != kGoOn)
-    note("check", {}, expected_, now.value,
-         agreed == kFallBack ? "slower than dense steps"
-         : agreed == kProbe
-             ? (retry_at_ >= 0 && step_ >= retry_at_ ? "time for another attempt"
-                                                     : "off what was expected by more than a tenth")
-             : "as expected");
-  if (agreed == kFallBack) {
-    const std::vector<int> levels(may_.size(), kDense);
-    note("fall back", levels, kUnknown, dense_median().value,
-         "steps are slower than dense ones by more than 2 %");
-    for (std::string& reason : reasons_) reason = "dense: compressed steps were slower";
-    put(levels);
-    retry_at_ = step_ + wait_;
-    wait_ = std::min(2 * wait_, kLongestWait);
-    expected_ = dense_median().value;
-    checked_ = false;
-    return;
-  }
-  if (agreed == kProbe) {
+  if (!window) return;
+  const bool retry = window->verdict == Verdict::kAsExpected && retry_at_ >= 0 && step_ >= retry_at_;
+  if (window->first || retry || window->verdict != Verdict::kAsExpected)
+    note("check", {}, window->expected, window->measured,
+         retry                                          ? "time for another attempt"
+         : window->verdict == Verdict::kSlowerThanDense ? "slower than dense steps"
+         : window->verdict == Verdict::kOff             ? "off what was expected by more than a tenth"
+                                                        : "as expected");
+  if (window->verdict == Verdict::kSlowerThanDense) return fall_back();
+  if (window->verdict == Verdict::kOff || retry) {
     retry_at_ = -1;
     return start_probe("steps do not take what they should");
   }
-  // Slower, it seems, but by too few dense steps to say so: more of them, which cost nothing where that is so.
-  doubts_ = !dense_now && now.value > kSlower * dense_median().value;
-  if (doubts_) next_dense_ = step_;
-  // From here on against what was measured.
-  if (checked_ || (off > kDrift && surprises_ == 0)) return;
-  checked_ = true;
-  expected_ = now.value;
+  // More dense steps, which cost nothing where others are slower.
+  if (watch_.doubts()) next_dense_ = step_;
+}
+
+void Guard::fall_back() {
+  const std::vector<int> levels(may_.size(), kDense);
+  note("fall back", levels, kUnknown, watch_.dense().value,
+       "steps are slower than dense ones by more than 2 %");
+  for (std::string& reason : reasons_) reason = "dense: compressed steps were slower";
+  put(levels);
+  retry_at_ = step_ + wait_;
+  wait_ = std::min(2 * wait_, kLongestWait);
+  expect(watch_.dense().value);
 }
 
 void Guard::put(const std::vector<int>& levels, bool plain) {

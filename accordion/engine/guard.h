@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "accordion/base/median.h"
 #include "accordion/comm/communicator.h"
 #include "accordion/engine/guard_choice.h"
 #include "accordion/engine/guard_profile.h"
+#include "accordion/engine/guard_watch.h"
 #include "accordion/engine/step_costs.h"
 #include "accordion/exchange/exchange.h"
 #include "accordion/log/guard_event.h"
@@ -72,7 +72,7 @@ class Guard {
   // Some steps in a row with the same levels; all kDense: plain ones.
   struct Block {
     std::vector<int> levels;
-    int steps;
+    std::size_t steps;
   };
 
   bool same_buckets(const StepTrace& trace);
@@ -80,17 +80,24 @@ class Guard {
   bool compressible() const;
   std::vector<int> capped(int level) const;
   void start_probe(const std::string& why);
+  void alarm(const std::string& why);
   void start_block();
   void probe(const StepTrace& trace);
-  void watch(const StepTrace& trace, bool plain);
-  void end_window();
+  void measure();
+  bool clear() const;
   void decide(const std::string& why);
+  void expect(double seconds);
+  void watch(const StepTrace& trace, bool plain);
+  void see_dense(double seconds);
+  void glance();
+  void agree_on(std::span<double> seconds);
+  void end_window();
+  void fall_back();
   void put(const std::vector<int>& levels, bool plain = false);
   void note(std::string event, std::vector<int> levels, double predicted, double measured,
             std::string reason);
   void obey();
   void replay();
-  Median dense_median() const { return median_of(dense_); }
 
   perf::Goal goal_ = perf::Goal::kHarmless;
   std::vector<CodecOptions> levels_;
@@ -110,22 +117,19 @@ class Guard {
   bool elsewhere_ = false;                   // Some of them are reduced by other means.
   StepCosts costs_;
 
-  std::vector<Block> blocks_;  // Of the probe, the first being under way,
-  int block_step_ = 0;         // so many steps of it,
+  std::vector<Block> blocks_;    // Of the probe, the first being under way,
+  std::vector<Block> way_back_;  // those after them, in the other order,
+  std::size_t block_step_ = 0;   // so many steps of the first,
   std::vector<WatchedStep> watched_;
-  std::string why_;               // and its cause.
-  std::vector<Probed> measured_;  // Levels that were probed, and their steps.
+  std::string why_;                               // and its cause.
+  std::optional<std::vector<int>> before_alarm_;  // What was in force, where that is an alarm.
+  std::vector<Probed> measured_;                  // Levels that were probed, and their steps.
 
-  std::vector<double> window_,
-      dense_;                     // Seconds of steps: in this window; dense ones since the last probe began.
-  std::size_t agreed_dense_ = 0;  // Of these, known to all ranks.
-  int window_steps_ = 0;
-  bool expects_ = false,
-       checked_ = false;  // Whether there is something to hold steps against; whether that was measured.
-  double expected_ = 0;
-  bool doubts_ = false;  // Whether steps seem slower than dense ones.
-  int surprises_ = 0;    // Decisions in a row whose first window was not as foreseen.
-  std::int64_t dense_every_ = 0, next_dense_ = 0, retry_at_ = -1, wait_ = 200;
+  GuardWatch watch_;
+  std::vector<double> recent_;       // Seconds of steps since the last glance, as this rank had them.
+  std::vector<WatchedStep> latest_;  // The last steps, where all layers are dense.
+  int recent_steps_ = 0, window_steps_ = 0;
+  std::int64_t next_dense_ = 0, retry_at_ = -1, wait_ = 200;
 
   std::vector<GuardEvent> events_;
   std::uint64_t control_bytes_ = 0;
