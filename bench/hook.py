@@ -7,7 +7,8 @@
 
 Every method trains a copy of the same network; copies step in turn, plain DDP among each few of them, so that ratios are taken over
 steps that saw the same machine. "plain again" is a second copy under plain DDP: what its ratio is off 1 by is noise. A method is
-checked before it is timed: all ranks must hold the same finite gradients, and those of `none` must be plain DDP's. The interval
+checked before it is timed: all ranks must hold the same finite gradients, and those of `none` must be plain DDP's. "torch noop" is
+a hook that sends nothing, whose overhead, DDP's own, is part of every other one's. The interval
 of a ratio is that of order statistics, 95 %; of seven pairs or fewer, the least and the most. `--json` for one object a method.
 """
 
@@ -21,18 +22,20 @@ import workers
 
 TOGETHER = 3  # Methods at a time, beside plain DDP: each has a network, its gradients and residuals.
 
-METHODS = ["plain again", "none", "torch fp16", "torch bf16", "torch powersgd 1", "torch powersgd 2", "torch powersgd 4", "fp16", "bf16",
+METHODS = ["plain again", "torch noop", "none", "torch fp16", "torch bf16", "torch powersgd 1", "torch powersgd 2", "torch powersgd 4", "fp16", "bf16",
            "powersgd:approx-rank=1", "powersgd:approx-rank=2", "powersgd:approx-rank=4", "topk:keep=0.01", "sign-scaled",
            "qsgd:bits=4"]
 
 
 def register(ddp, method):
-    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+    from torch.distributed.algorithms.ddp_comm_hooks import debugging_hooks, default_hooks, powerSGD_hook
 
     import accordion
 
     if method.startswith("plain"):
         return
+    if method == "torch noop":
+        return ddp.register_comm_hook(None, debugging_hooks.noop_hook)
     if method in ("torch fp16", "torch bf16"):
         return ddp.register_comm_hook(None, getattr(default_hooks, f"{method[6:]}_compress_hook"))
     if method.startswith("torch powersgd"):
@@ -80,7 +83,7 @@ class Copy:
         import torch
 
         self.step()
-        assert workers.same_on_all_ranks(self.ddp), f"{self.method}: ranks differ, or are not finite"
+        assert self.method == "torch noop" or workers.same_on_all_ranks(self.ddp), f"{self.method}: ranks differ, or are not finite"
         if self.method in ("plain", "plain again", "none"):
             self.first = torch.cat([p.grad.flatten() for p in self.ddp.parameters()])
             assert torch.allclose(self.first, plain.first, rtol=1e-3, atol=1e-5), "none is not plain DDP"

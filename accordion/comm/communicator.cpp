@@ -12,13 +12,6 @@
 #include "accordion/comm/segments.h"
 
 namespace accordion {
-namespace {
-
-auto segment(auto bytes, std::size_t i) {
-  return Cut(bytes.size(), segments_of(bytes.size())).part(bytes, i);
-}
-
-}  // namespace
 
 void Communicator::collective(const std::function<void()>& body) {
   if (!broken_.empty())
@@ -52,14 +45,15 @@ void Communicator::exchange(std::span<const std::span<const std::byte>> to_send,
                             std::span<const std::span<std::byte>> receive) {
   assert(to_send.size() == static_cast<std::size_t>(size()) && receive.size() == to_send.size());
   Lockstep order(*this);
+  const auto cut = [&](std::size_t bytes) { return Cut(bytes, segments_of(bytes, agreed_pace_)); };
   for (int step = 1; step < size(); ++step) {
     const int to = rank_further(step), from = rank_further(-step);
     const auto out = to_send[static_cast<std::size_t>(to)];
     const auto in = receive[static_cast<std::size_t>(from)];
-    const std::size_t outs = segments_of(out.size()), ins = segments_of(in.size());
-    for (std::size_t i = 0; i < std::max(outs, ins); ++i) {
-      if (i < outs) order.send(to, segment(out, i));
-      if (i < ins) order.receive(from, segment(in, i));
+    const Cut outs = cut(out.size()), ins = cut(in.size());
+    for (std::size_t i = 0; i < std::max(outs.pieces(), ins.pieces()); ++i) {
+      if (i < outs.pieces()) order.send(to, outs.part(out, i));
+      if (i < ins.pieces()) order.receive(from, ins.part(in, i));
     }
   }
   const auto own = to_send[static_cast<std::size_t>(rank())];
@@ -94,7 +88,8 @@ void Communicator::broadcast(std::span<std::byte> bytes, int root) {
   if (bytes.empty() || size() == 1) return;
   collective([&] {
     const auto place = static_cast<unsigned>(rank_further(-root)), ranks = static_cast<unsigned>(size());
-    const bool chain = segments_of(bytes.size()) > 1;
+    const Cut segments(bytes.size(), chain_segments_of(bytes.size()));
+    const bool chain = segments.pieces() > 1;
     // In the tree a place's parent lacks the place's lowest bit, and its children have one lower bit more.
     const unsigned lowest = place ? place & -place : std::bit_ceil(ranks);
     const unsigned parent = chain ? place - 1 : place - lowest;
@@ -102,8 +97,8 @@ void Communicator::broadcast(std::span<std::byte> bytes, int root) {
       return static_cast<int>((p + static_cast<unsigned>(root)) % ranks);
     };
     Lockstep order(*this);
-    for (std::size_t i = 0; i < segments_of(bytes.size()); ++i) {
-      const std::span<std::byte> part = segment(bytes, i);
+    for (std::size_t i = 0; i < segments.pieces(); ++i) {
+      const std::span<std::byte> part = segments.part(bytes, i);
       if (place > 0) order.receive(rank_at(parent), part);
       if (chain) {
         if (place + 1 < ranks) order.send(rank_at(place + 1), part, order.receives());

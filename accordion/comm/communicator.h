@@ -4,7 +4,9 @@
 //
 // Every call is collective: all ranks make the same calls in the same order, from one thread a communicator.
 //
-// Large messages travel in segments, to one peer after the other, and all ranks keep the same pace (lockstep.h).
+// Large messages travel in segments, to one peer after the other, and all ranks keep the same pace (lockstep.h). How many
+// segments depends on how fast the links are, and both ends must have the same number: with every long sum (segments.h) ranks tell each
+// other how fast messages have been arriving.
 #pragma once
 
 #include <atomic>
@@ -100,10 +102,12 @@ class Communicator {
   std::string broken_;  // Why no call can be made any more.
 
   Pace pace_;
+  double agreed_pace_ = kUnknownPace;  // The same on all ranks.
 
   // Kept between calls for their memory.
   std::vector<std::byte> scratch_;
   std::vector<const std::byte*> parts_;
+  std::vector<double> paces_;
   std::vector<std::span<const std::byte>> send_;
   std::vector<std::span<std::byte>> receive_;
 };

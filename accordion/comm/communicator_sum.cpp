@@ -85,7 +85,7 @@ void Communicator::reduce_in_one_round(std::span<T> values, Combine combine) {
 template <class T, class Combine>
 void Communicator::reduce_in_segments(std::span<T> values, Combine combine) {
   const auto ranks = static_cast<std::size_t>(size()), self = static_cast<std::size_t>(rank());
-  const std::size_t segments = segments_of(values.size_bytes() / ranks);
+  const std::size_t block_bytes = values.size_bytes() / ranks, segments = segments_of(block_bytes, agreed_pace_);
   const Cut cut(values.size(), segments * ranks);
   const auto block = [&](std::size_t owner, std::size_t s) { return cut.part(values, s * ranks + owner); };
   const std::size_t slot_bytes = cut.longest() * sizeof(T);
@@ -100,19 +100,29 @@ void Communicator::reduce_in_segments(std::span<T> values, Combine combine) {
     combine(parts_, block(self, s));
   };
 
+  // What the next long message is cut by.
+  const bool tells = is_long(block_bytes);
+  paces_.assign(ranks, pace_.bytes_per_second());
+  const auto pace_of = [&](std::size_t r) { return std::as_writable_bytes(std::span(paces_).subspan(r, 1)); };
+
   Lockstep order(*this);
   std::vector<std::size_t> addends(segments * ranks);  // Numbers of their sends.
-  for (int step = 1; step < size(); ++step)
+  for (int step = 1; step < size(); ++step) {
+    const auto owner = static_cast<std::size_t>(rank_further(step));
+    const int peer = rank_further(-step);
+    if (tells) {
+      order.send(static_cast<int>(owner), pace_of(self));
+      order.receive(peer, pace_of(static_cast<std::size_t>(peer)));
+    }
     for (std::size_t s = 0; s < segments; ++s) {
-      const auto owner = static_cast<std::size_t>(rank_further(step));
-      const int peer = rank_further(-step);
       addends[s * ranks + owner] = order.send(static_cast<int>(owner), std::as_bytes(block(owner, s)));
       order.receive(
           peer, slot(static_cast<std::size_t>(peer), s), Lockstep::kNone,
           step < size() - 1 ? Lockstep::Action() : [&, s] { add_up(s); });
     }
+  }
   // How many receives it takes until this rank's sum of segment s is there.
-  const auto complete = [&](std::size_t s) { return (ranks - 2) * segments + s + 1; };
+  const auto complete = [&](std::size_t s) { return (ranks - 2) * segments + (ranks - 1) * tells + s + 1; };
   for (int step = 1; step < size(); ++step)
     for (std::size_t s = 0; s < segments; ++s) {
       const auto owner = static_cast<std::size_t>(rank_further(-step));
@@ -121,6 +131,8 @@ void Communicator::reduce_in_segments(std::span<T> values, Combine combine) {
                     addends[s * ranks + owner]);
     }
   order.run();
+  // The largest: what others saw has waiting in it.
+  if (tells) agreed_pace_ = *std::max_element(paces_.begin(), paces_.end());
 }
 
 template <class T>

@@ -128,9 +128,51 @@ TEST(Lockstep, SendsLessFarAheadOnASlowLink) {
       return group.most_ahead;
     };
     const std::size_t first = most_ahead();
-    most_ahead();
-    most_ahead();
+    for (int k = 0; k < 5; ++k) most_ahead();
     EXPECT_LT(most_ahead(), first / 2);
+  });
+}
+
+class LongSums {
+ public:
+  LongSums(Communicator& inner, Milliseconds receive_takes) : group_(inner), values_(1'500'000) {
+    group_.receive_takes = receive_takes;
+  }
+
+  // How many messages it took.
+  std::size_t sum() {
+    group_.sends = 0;
+    std::fill(values_.begin(), values_.end(), static_cast<float>(group_.rank()));
+    group_.sum(std::span(values_));
+    EXPECT_TRUE(std::all_of(values_.begin(), values_.end(), [](float sum) { return sum == 3; }));
+    return group_.sends;
+  }
+
+ private:
+  Checked group_;
+  std::vector<float> values_;
+};
+
+TEST(Lockstep, LongSumsHaveMoreSegmentsOnASlowLink) {
+  run_loopback(3, [](Communicator& inner) {
+    LongSums slow(inner, Milliseconds(8));
+    const std::size_t first = slow.sum();
+    EXPECT_EQ(first, 2 * 2 * 8 + 2u) << "and to each the pace";
+    slow.sum();
+    EXPECT_GT(slow.sum(), 1.5 * static_cast<double>(first));
+  });
+}
+
+// Each has its own idea of how fast the links are.
+TEST(Lockstep, RanksAgreeOnTheNumberOfSegments) {
+  run_loopback(3, [](Communicator& inner) {
+    LongSums uneven(inner, Milliseconds(1 + inner.rank()));
+    for (int k = 0; k < 8; ++k) {
+      auto sends = static_cast<std::int64_t>(uneven.sum());
+      std::int64_t most = sends;
+      inner.max(std::span(&most, 1));
+      EXPECT_EQ(sends, most);
+    }
   });
 }
 

@@ -7,12 +7,16 @@
 
 namespace accordion {
 
+inline constexpr double kUnknownPace = 125e6;  // Bytes a second: 1 Gbit/s.
+
 class Pace {
  public:
   // What arrives while a process wakes up and its answer comes back: more would only fill the network's queues.
   std::size_t bytes_ahead() const {
     return std::max(kLeast, static_cast<std::size_t>(kAheadSeconds * bytes_per_second_));
   }
+
+  double bytes_per_second() const { return bytes_per_second_; }
 
   void learn(std::size_t bytes, double seconds) {
     if (bytes >= kTelling && seconds > 0)
@@ -23,7 +27,7 @@ class Pace {
   static constexpr double kAheadSeconds = 0.006;
   static constexpr std::size_t kLeast = 65536, kTelling = 262144;
 
-  double bytes_per_second_ = 125e6;  // 1 Gbit/s, until known better.
+  double bytes_per_second_ = kUnknownPace;
 };
 
 // Times what arrives from the first message on: how long that one took may be its sender's affair.

@@ -21,11 +21,26 @@ class Cut {
   std::size_t count_, pieces_;
 };
 
-// In how many segments a message of this size travels: enough for one to be under way while another is worked on, and
-// few enough that starting one costs little, on links of 100 Mbit/s as on those of 1 Gbit/s.
-inline std::size_t segments_of(std::size_t bytes) {
-  constexpr std::size_t kBytes = 49152, kMost = 16;
-  return std::clamp<std::size_t>(bytes / kBytes, 1, kMost);
+inline constexpr std::size_t kLeastSegment = 49152;
+
+// Of longer messages the number of segments depends on the link.
+inline bool is_long(std::size_t bytes) {
+  return bytes >= 4 * kLeastSegment;
+}
+
+// In how many segments a message of this size travels over links of this pace: at least two, so that one is under way while
+// another is worked on, and few, because each costs two processes some wake-ups. But no longer than some time on the link: when
+// ranks turn to their next peers, links lie idle for as long as ranks are apart, which is a segment or two.
+inline std::size_t segments_of(std::size_t bytes, double bytes_per_second) {
+  constexpr double kSeconds = 0.002;
+  if (!is_long(bytes)) return bytes < 2 * kLeastSegment ? 1 : 2;
+  const double longest = std::max<double>(kLeastSegment, kSeconds * bytes_per_second);
+  return std::max<std::size_t>(2, static_cast<std::size_t>(static_cast<double>(bytes) / longest));
+}
+
+// From rank to rank along a chain each waits for a segment of the one before.
+inline std::size_t chain_segments_of(std::size_t bytes) {
+  return std::clamp<std::size_t>(bytes / kLeastSegment, 1, 16);
 }
 
 }  // namespace accordion

@@ -58,6 +58,7 @@ void Guard::start_anew() {
   blocks_.clear();
   buckets_.clear();
   before_alarm_.reset();
+  before_drift_.reset();
   if (!exchange_.plain()) return;
   note("go on", in_force_, kUnknown, kUnknown, "steps are not what they were");
   put(in_force_);
@@ -232,7 +233,9 @@ void Guard::decide(const std::string& why) {
   note("decide", levels, predicted, watch_.dense().value, why);
   put(levels);
   if (before_alarm_) watch_.heeded(levels == *before_alarm_);
+  if (before_drift_) watch_.heeded_window(levels == *before_drift_);
   before_alarm_.reset();
+  before_drift_.reset();
   expect(predicted);
 }
 
@@ -301,16 +304,20 @@ void Guard::end_window() {
   const std::optional<GuardWatch::Window> window = watch_.end_window(!all_dense(in_force_));
   window_steps_ = 0;
   if (!window) return;
-  const bool retry = window->verdict == Verdict::kAsExpected && retry_at_ >= 0 && step_ >= retry_at_;
+  const bool retry = (window->verdict == Verdict::kAsExpected || window->verdict == Verdict::kDrifts) &&
+                     retry_at_ >= 0 && step_ >= retry_at_;
   if (window->first || retry || window->verdict != Verdict::kAsExpected)
     note("check", {}, window->expected, window->measured,
          retry                                          ? "time for another attempt"
          : window->verdict == Verdict::kSlowerThanDense ? "slower than dense steps"
          : window->verdict == Verdict::kOff             ? "off what was expected by more than a tenth"
-                                                        : "as expected");
+         : window->verdict == Verdict::kDrifts
+             ? "off what was expected by more than a tenth, which was nothing the last time"
+             : "as expected");
   if (window->verdict == Verdict::kSlowerThanDense) return fall_back();
   if (window->verdict == Verdict::kOff || retry) {
     retry_at_ = -1;
+    if (!retry) before_drift_ = in_force_;
     return start_probe("steps do not take what they should");
   }
   // More dense steps, which cost nothing where others are slower.

@@ -122,7 +122,8 @@ class Guard {
   std::size_t block_step_ = 0;   // so many steps of the first,
   std::vector<WatchedStep> watched_;
   std::string why_;                               // and its cause.
-  std::optional<std::vector<int>> before_alarm_;  // What was in force, where that is an alarm.
+  std::optional<std::vector<int>> before_alarm_;  // What was in force, where that is an alarm,
+  std::optional<std::vector<int>> before_drift_;  // or a window that was off.
   std::vector<Probed> measured_;                  // Levels that were probed, and their steps.
 
   GuardWatch watch_;

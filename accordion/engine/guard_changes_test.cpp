@@ -98,6 +98,23 @@ TEST(GuardChanges, AlarmsForNothingBecomeRare) {
   });
 }
 
+// A seventh slower for a window, and not for the next: one probe says that it changes nothing.
+TEST(GuardChanges, WindowsThatAreOffNowAndThenAreProbedOnce) {
+  on_ranks([](Communicator& comm) {
+    Rank rank(comm, perf::Goal::kFastest);
+    rank.run(200, kNarrow);
+    record_of(rank, comm);
+    World busy = kNarrow;
+    busy.surprise = 1.15;
+    for (int k = 0; k < 20; ++k) {
+      rank.run(55, busy);
+      rank.run(95, kNarrow);
+    }
+    EXPECT_LE(probes(record_of(rank, comm)), 2);
+    EXPECT_EQ(rank.log().back()[0], 1);
+  });
+}
+
 TEST(GuardChanges, DenseStepsTakeAHundredthOfTheTime) {
   for (const World& world : {kNarrow, uneven(kNarrow), World{.seconds_per_byte = 2e-7}})
     on_ranks([&](Communicator& comm) {

@@ -30,7 +30,7 @@ void GuardWatch::probed(std::vector<double> dense) {
 void GuardWatch::expect(double seconds) {
   expected_ = seconds;
   checked_ = doubts_ = false;
-  far_ = 0;
+  far_ = drifting_ = 0;
   window_.clear();
   older_ = dense_.size();
 }
@@ -62,12 +62,13 @@ std::optional<GuardWatch::Window> GuardWatch::end_window(bool compressed) {
                                                    now.high < (1 - kDrift) * expected_ || off > 2.5 * kDrift);
   // A model that is off twice in a row is off for good: then what was measured is what is expected.
   surprises_ = drifts && !checked_ ? surprises_ + 1 : 0;
+  drifting_ = drifts ? drifting_ + 1 : 0;
   Window window{Verdict::kAsExpected, expected_, now.value, !checked_};
   if (compressed && dense_.size() >= kEnough && now.low > kSlower * dense.high)
     window.verdict = Verdict::kSlowerThanDense;
   else if (drifts && surprises_ < 2)
-    window.verdict = Verdict::kOff;
-  if (window.verdict != Verdict::kAsExpected) return window;
+    window.verdict = drifting_ < window_patience_ ? Verdict::kDrifts : Verdict::kOff;
+  if (window.verdict == Verdict::kSlowerThanDense || window.verdict == Verdict::kOff) return window;
 
   // Slower, it seems, but by too few dense steps to say so.
   doubts_ = compressed && now.value > kSlower * dense.value;

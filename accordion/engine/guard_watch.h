@@ -32,7 +32,8 @@ class GuardWatch {
   bool glance(std::span<const double> seconds);
   double glanced() const { return glanced_; }  // Their median.
 
-  enum class Verdict { kAsExpected, kSlowerThanDense, kOff };
+  // kDrifts: off what was expected, but so has it been for nothing before; another window tells.
+  enum class Verdict { kAsExpected, kSlowerThanDense, kDrifts, kOff };
   struct Window {
     Verdict verdict;
     double expected, measured;
@@ -52,12 +53,16 @@ class GuardWatch {
 
   // What became of the last alarm, which a glance or dense steps gave: alarms for nothing make it slower to give another.
   void heeded(bool for_nothing);
+  // The same of a window that was off.
+  void heeded_window(bool for_nothing) { window_patience_ = for_nothing ? 2 : 1; }
 
  private:
   double expected_ = std::numeric_limits<double>::quiet_NaN();
   bool checked_ = false;  // Whether that was measured in a window.
   int surprises_ = 0;     // Decisions in a row whose first window was not as foreseen.
   std::vector<double> window_;
+  int drifting_ = 0;         // Windows in a row that were off,
+  int window_patience_ = 1;  // and as many as are heeded.
   double glanced_ = 0;
   int far_ = 0;       // Glances in a row that were far off,
   int patience_ = 1;  // and as many as make an alarm.

@@ -98,6 +98,30 @@ TEST(GuardWatch, AlarmsForNothingMakeItPatient) {
   EXPECT_EQ(glances(), 1);
 }
 
+// A machine that is now a tenth slower, now not, is no changed network.
+TEST(GuardWatch, AWindowThatWasOffForNothingTakesAnother) {
+  using Verdict = GuardWatch::Verdict;
+  GuardWatch watch = watching();
+  const auto window = [&](double seconds) {
+    for (int k = 0; k < 5; ++k) EXPECT_FALSE(watch.glance(ten(seconds)));
+    return watch.end_window(true)->verdict;
+  };
+  EXPECT_EQ(window(0.0235), Verdict::kOff);
+  watch.heeded_window(true);
+  watch.expect(0.021);
+  EXPECT_EQ(window(0.0235), Verdict::kDrifts);
+  EXPECT_EQ(watch.expected(), 0.0235) << "after a decision, that is what it takes";
+  EXPECT_EQ(window(0.0235), Verdict::kAsExpected);
+  EXPECT_EQ(window(0.028), Verdict::kDrifts);
+  EXPECT_EQ(window(0.024), Verdict::kAsExpected);
+  EXPECT_EQ(window(0.028), Verdict::kDrifts);
+  EXPECT_EQ(window(0.028), Verdict::kOff) << "a change that lasts is met within two windows";
+  watch.heeded_window(false);
+  watch.expect(0.028);
+  EXPECT_EQ(window(0.028), Verdict::kAsExpected);
+  EXPECT_EQ(window(0.02), Verdict::kOff);
+}
+
 TEST(GuardWatch, DenseStepsThatAreShorterTwiceTell) {
   GuardWatch watch = watching();
   EXPECT_FALSE(watch.see_dense(0.5)) << "longer ones do not";
