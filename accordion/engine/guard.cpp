@@ -301,7 +301,10 @@ void Guard::agree_on(std::span<double> seconds) {
 // Steps are held against dense ones, and against what was expected of them.
 void Guard::end_window() {
   using Verdict = GuardWatch::Verdict;
-  const std::optional<GuardWatch::Window> window = watch_.end_window(!all_dense(in_force_));
+  using Levels = GuardWatch::Levels;
+  const std::optional<GuardWatch::Window> window = watch_.end_window(all_dense(in_force_) ? Levels::kDense
+                                                                     : in_force_ == may_  ? Levels::kStrongest
+                                                                                          : Levels::kSome);
   window_steps_ = 0;
   if (!window) return;
   const bool retry = (window->verdict == Verdict::kAsExpected || window->verdict == Verdict::kDrifts) &&
@@ -311,8 +314,10 @@ void Guard::end_window() {
          retry                                          ? "time for another attempt"
          : window->verdict == Verdict::kSlowerThanDense ? "slower than dense steps"
          : window->verdict == Verdict::kOff             ? "off what was expected by more than a tenth"
+         : window->verdict == Verdict::kStillPays
+             ? "off what was expected by more than a tenth, and far shorter than dense steps"
          : window->verdict == Verdict::kDrifts
-             ? "off what was expected by more than a tenth, which was nothing the last time"
+             ? "off what was expected by more than a tenth; another window will tell"
              : "as expected");
   if (window->verdict == Verdict::kSlowerThanDense) return fall_back();
   if (window->verdict == Verdict::kOff || retry) {
@@ -320,8 +325,8 @@ void Guard::end_window() {
     if (!retry) before_drift_ = in_force_;
     return start_probe("steps do not take what they should");
   }
-  // More dense steps, which cost nothing where others are slower.
-  if (watch_.doubts()) next_dense_ = step_;
+  // More dense steps, which cost nothing where others are slower, and tell where dense ones may be shorter by now.
+  if (watch_.doubts() || window->verdict == Verdict::kStillPays) next_dense_ = step_;
 }
 
 void Guard::fall_back() {

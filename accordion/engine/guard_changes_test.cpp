@@ -115,6 +115,24 @@ TEST(GuardChanges, WindowsThatAreOffNowAndThenAreProbedOnce) {
   });
 }
 
+// Steps have become shorter, and a dense one says that it is not the link: nothing else could be chosen, so nothing is probed.
+TEST(GuardChanges, StepsThatBecomeShorterTakeASingleDenseStep) {
+  on_ranks([](Communicator& comm) {
+    Rank rank(comm, perf::Goal::kFastest);
+    World busy = kNarrow;
+    busy.surprise = 1.3;
+    rank.run(1000, busy);
+    EXPECT_EQ(rank.log().back()[0], 1);
+    record_of(rank, comm);
+    const int plain = rank.plain_steps();
+    rank.run(150, kNarrow);
+    EXPECT_EQ(probes(record_of(rank, comm)), 0);
+    EXPECT_GE(rank.plain_steps(), plain + 1);
+    EXPECT_LE(rank.plain_steps(), plain + 2);
+    agreed(comm, rank.log().back());
+  });
+}
+
 TEST(GuardChanges, DenseStepsTakeAHundredthOfTheTime) {
   for (const World& world : {kNarrow, uneven(kNarrow), World{.seconds_per_byte = 2e-7}})
     on_ranks([&](Communicator& comm) {

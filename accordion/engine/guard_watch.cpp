@@ -53,8 +53,9 @@ bool GuardWatch::glance(std::span<const double> seconds) {
   return true;
 }
 
-std::optional<GuardWatch::Window> GuardWatch::end_window(bool compressed) {
+std::optional<GuardWatch::Window> GuardWatch::end_window(Levels levels) {
   if (window_.size() < kEnough) return std::nullopt;
+  const bool compressed = levels != Levels::kDense;
   const Median now = median_of(std::exchange(window_, {})), dense = this->dense();
   // By its interval a little, or by itself a lot: a window in which the network changed is half of each.
   const double off = std::abs(now.value / expected_ - 1);
@@ -66,17 +67,27 @@ std::optional<GuardWatch::Window> GuardWatch::end_window(bool compressed) {
   Window window{Verdict::kAsExpected, expected_, now.value, !checked_};
   if (compressed && dense_.size() >= kEnough && now.low > kSlower * dense.high)
     window.verdict = Verdict::kSlowerThanDense;
-  else if (drifts && surprises_ < 2)
-    window.verdict = drifting_ < window_patience_ ? Verdict::kDrifts : Verdict::kOff;
+  else if (drifts && surprises_ < 2) {
+    const bool settled = nothing_else_to_choose(levels, now.value);
+    const int patience = settled ? 2 : window_patience_;
+    window.verdict = drifting_ < patience ? Verdict::kDrifts : settled ? Verdict::kStillPays : Verdict::kOff;
+  }
   if (window.verdict == Verdict::kSlowerThanDense || window.verdict == Verdict::kOff) return window;
 
   // Slower, it seems, but by too few dense steps to say so.
   doubts_ = compressed && now.value > kSlower * dense.value;
-  if (!checked_ && !(off > kDrift && surprises_ == 0)) {
+  if (window.verdict == Verdict::kStillPays || (!checked_ && !(off > kDrift && surprises_ == 0))) {
     checked_ = true;  // From here on against what was measured.
     expected_ = now.value;
+    drifting_ = 0;
   }
   return window;
+}
+
+// Steps that have become longer might be shorter at a stronger level.
+bool GuardWatch::nothing_else_to_choose(Levels levels, double seconds) const {
+  if (levels == Levels::kDense || dense_.size() < kEnough) return false;
+  return (levels == Levels::kStrongest || seconds < expected_) && dense().low > kFar * seconds;
 }
 
 // A longer one tells nothing that counts: where dense steps alone have become slower, what is in force pays all the more.

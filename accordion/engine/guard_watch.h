@@ -32,15 +32,17 @@ class GuardWatch {
   bool glance(std::span<const double> seconds);
   double glanced() const { return glanced_; }  // Their median.
 
-  // kDrifts: off what was expected, but so has it been for nothing before; another window tells.
-  enum class Verdict { kAsExpected, kSlowerThanDense, kDrifts, kOff };
+  // kDrifts: off what was expected, but so has it been for nothing before, or nothing hangs on it; another window tells. kStillPays:
+  // off twice, and so far from dense steps that there is nothing else to choose. That is what is expected now, and a dense step is due.
+  enum class Verdict { kAsExpected, kSlowerThanDense, kDrifts, kStillPays, kOff };
+  enum class Levels { kDense, kSome, kStrongest };  // In force: some of what may be, or all of it.
   struct Window {
     Verdict verdict;
     double expected, measured;
     bool first;  // Since something was expected.
   };
-  // All steps since the last window's end. Nothing, where they are too few to tell. `compressed`: or they are dense themselves.
-  std::optional<Window> end_window(bool compressed);
+  // All steps since the last window's end. Nothing, where they are too few to tell.
+  std::optional<Window> end_window(Levels levels);
 
   // A single dense step among compressed ones. Whether dense steps have become shorter, for good as it seems.
   bool see_dense(double seconds);
@@ -57,6 +59,8 @@ class GuardWatch {
   void heeded_window(bool for_nothing) { window_patience_ = for_nothing ? 2 : 1; }
 
  private:
+  bool nothing_else_to_choose(Levels levels, double seconds) const;
+
   double expected_ = std::numeric_limits<double>::quiet_NaN();
   bool checked_ = false;  // Whether that was measured in a window.
   int surprises_ = 0;     // Decisions in a row whose first window was not as foreseen.

@@ -19,7 +19,7 @@ GuardWatch watching() {
   watch.probed(ten(0.1));
   watch.expect(0.021);
   for (int k = 0; k < 5; ++k) EXPECT_FALSE(watch.glance(ten(0.02)));
-  EXPECT_EQ(watch.end_window(true)->verdict, GuardWatch::Verdict::kAsExpected);
+  EXPECT_EQ(watch.end_window(GuardWatch::Levels::kSome)->verdict, GuardWatch::Verdict::kAsExpected);
   EXPECT_EQ(watch.expected(), 0.02);
   return watch;
 }
@@ -47,7 +47,7 @@ TEST(GuardWatch, NoiseOfAQuarterGivesNoAlarms) {
     std::vector<double> steps = ten(0.02);
     for (double& step : steps) step *= std::exp(normal(random));
     alarms += watch.glance(steps);
-    watch.end_window(true);
+    watch.end_window(GuardWatch::Levels::kSome);
   }
   for (int k = 0; k < 1000; ++k) {
     if (!watch.see_dense(0.1 * std::exp(normal(random)))) continue;
@@ -66,7 +66,7 @@ TEST(GuardWatch, AProbeThatDidNotHelpIsNotRepeatedAtAGlance) {
   watch.heeded(false);
   watch.expect(0.02);  // As foreseen again, and wrong again.
   for (int k = 0; k < 5; ++k) EXPECT_FALSE(watch.glance(ten(0.04)));
-  EXPECT_EQ(watch.end_window(true)->verdict, GuardWatch::Verdict::kAsExpected);
+  EXPECT_EQ(watch.end_window(GuardWatch::Levels::kSome)->verdict, GuardWatch::Verdict::kAsExpected);
   EXPECT_EQ(watch.expected(), 0.04);
 }
 
@@ -87,7 +87,7 @@ TEST(GuardWatch, AlarmsForNothingMakeItPatient) {
     watch.heeded(for_nothing);
     watch.expect(0.02);
     watch.glance(ten(0.02));
-    watch.end_window(true);
+    watch.end_window(GuardWatch::Levels::kSome);
   };
   for (const int patience : {1, 2, 4, 4}) {
     EXPECT_EQ(glances(), patience);
@@ -104,7 +104,7 @@ TEST(GuardWatch, AWindowThatWasOffForNothingTakesAnother) {
   GuardWatch watch = watching();
   const auto window = [&](double seconds) {
     for (int k = 0; k < 5; ++k) EXPECT_FALSE(watch.glance(ten(seconds)));
-    return watch.end_window(true)->verdict;
+    return watch.end_window(GuardWatch::Levels::kSome)->verdict;
   };
   EXPECT_EQ(window(0.0235), Verdict::kOff);
   watch.heeded_window(true);
@@ -119,7 +119,37 @@ TEST(GuardWatch, AWindowThatWasOffForNothingTakesAnother) {
   watch.heeded_window(false);
   watch.expect(0.028);
   EXPECT_EQ(window(0.028), Verdict::kAsExpected);
-  EXPECT_EQ(window(0.02), Verdict::kOff);
+  EXPECT_EQ(window(0.034), Verdict::kOff);
+}
+
+// Where dense steps take five times as long, no probe is needed to know that they do.
+TEST(GuardWatch, NothingElseToChooseIsNoReasonToProbe) {
+  using Verdict = GuardWatch::Verdict;
+  using Levels = GuardWatch::Levels;
+  // Of the first window, or where that says nothing yet, of two.
+  const auto verdict = [](double seconds, Levels levels) {
+    GuardWatch watch = watching();
+    Verdict verdict = Verdict::kDrifts;
+    for (int window = 0; window < 2 && verdict == Verdict::kDrifts; ++window) {
+      EXPECT_EQ(watch.expected(), 0.02);
+      for (int k = 0; k < 5; ++k) EXPECT_FALSE(watch.glance(ten(seconds)));
+      verdict = watch.end_window(levels)->verdict;
+    }
+    EXPECT_EQ(watch.expected(), verdict == Verdict::kStillPays ? seconds : 0.02);
+    return verdict;
+  };
+  EXPECT_EQ(verdict(0.026, Levels::kStrongest), Verdict::kStillPays);
+  EXPECT_EQ(verdict(0.026, Levels::kSome), Verdict::kOff) << "a stronger level may be shorter";
+  EXPECT_EQ(verdict(0.015, Levels::kSome), Verdict::kStillPays) << "they have become shorter anyway";
+  EXPECT_EQ(verdict(0.026, Levels::kDense), Verdict::kOff);
+  EXPECT_EQ(verdict(0.015, Levels::kDense), Verdict::kOff);
+  EXPECT_EQ(verdict(0.021, Levels::kStrongest), Verdict::kAsExpected);
+
+  GuardWatch close;  // Dense steps take one and a quarter as long: less than steps may have changed by.
+  close.probed(ten(0.025));
+  close.expect(0.02);
+  for (int k = 0; k < 5; ++k) EXPECT_FALSE(close.glance(ten(0.017)));
+  EXPECT_EQ(close.end_window(Levels::kStrongest)->verdict, Verdict::kOff);
 }
 
 TEST(GuardWatch, DenseStepsThatAreShorterTwiceTell) {
