@@ -85,7 +85,8 @@ void Communicator::reduce_in_one_round(std::span<T> values, Combine combine) {
 template <class T, class Combine>
 void Communicator::reduce_in_segments(std::span<T> values, Combine combine) {
   const auto ranks = static_cast<std::size_t>(size()), self = static_cast<std::size_t>(rank());
-  const std::size_t block_bytes = values.size_bytes() / ranks, segments = segments_of(block_bytes, agreed_pace_);
+  const std::size_t block_bytes = values.size_bytes() / ranks,
+                    segments = segments_of(block_bytes, agreed_pace_);
   const Cut cut(values.size(), segments * ranks);
   const auto block = [&](std::size_t owner, std::size_t s) { return cut.part(values, s * ranks + owner); };
   const std::size_t slot_bytes = cut.longest() * sizeof(T);
@@ -107,29 +108,39 @@ void Communicator::reduce_in_segments(std::span<T> values, Combine combine) {
 
   Lockstep order(*this);
   std::vector<std::size_t> addends(segments * ranks);  // Numbers of their sends.
-  for (int step = 1; step < size(); ++step) {
-    const auto owner = static_cast<std::size_t>(rank_further(step));
-    const int peer = rank_further(-step);
-    if (tells) {
-      order.send(static_cast<int>(owner), pace_of(self));
-      order.receive(peer, pace_of(static_cast<std::size_t>(peer)));
+  std::vector<std::size_t> complete(segments);  // How many receives it takes until this rank's sum is there.
+  const Cut rounds(segments, rounds_of(segments, block_bytes, ranks));
+  const auto collect = [&](std::size_t round) {
+    for (int step = 1; step < size(); ++step) {
+      const auto owner = static_cast<std::size_t>(rank_further(step));
+      const int peer = rank_further(-step);
+      if (tells && round == 0) {
+        order.send(static_cast<int>(owner), pace_of(self));
+        order.receive(peer, pace_of(static_cast<std::size_t>(peer)));
+      }
+      for (std::size_t s = rounds.begin(round); s < rounds.begin(round + 1); ++s) {
+        addends[s * ranks + owner] = order.send(static_cast<int>(owner), std::as_bytes(block(owner, s)));
+        order.receive(
+            peer, slot(static_cast<std::size_t>(peer), s), Lockstep::kNone,
+            step < size() - 1 ? Lockstep::Action() : [&, s] { add_up(s); });
+        complete[s] = order.receives();
+      }
     }
-    for (std::size_t s = 0; s < segments; ++s) {
-      addends[s * ranks + owner] = order.send(static_cast<int>(owner), std::as_bytes(block(owner, s)));
-      order.receive(
-          peer, slot(static_cast<std::size_t>(peer), s), Lockstep::kNone,
-          step < size() - 1 ? Lockstep::Action() : [&, s] { add_up(s); });
-    }
+  };
+  const auto spread = [&](std::size_t round) {
+    for (int step = 1; step < size(); ++step)
+      for (std::size_t s = rounds.begin(round); s < rounds.begin(round + 1); ++s) {
+        const auto owner = static_cast<std::size_t>(rank_further(-step));
+        order.send(rank_further(step), std::as_bytes(block(self, s)), complete[s]);
+        order.receive(static_cast<int>(owner), std::as_writable_bytes(block(owner, s)),
+                      addends[s * ranks + owner]);
+      }
+  };
+  // Sums leave two rounds after their addends: when their place comes they have long been added up.
+  for (std::size_t round = 0; round < rounds.pieces() + 2; ++round) {
+    if (round < rounds.pieces()) collect(round);
+    if (round >= 2) spread(round - 2);
   }
-  // How many receives it takes until this rank's sum of segment s is there.
-  const auto complete = [&](std::size_t s) { return (ranks - 2) * segments + (ranks - 1) * tells + s + 1; };
-  for (int step = 1; step < size(); ++step)
-    for (std::size_t s = 0; s < segments; ++s) {
-      const auto owner = static_cast<std::size_t>(rank_further(-step));
-      order.send(rank_further(step), std::as_bytes(block(self, s)), complete(s));
-      order.receive(static_cast<int>(owner), std::as_writable_bytes(block(owner, s)),
-                    addends[s * ranks + owner]);
-    }
   order.run();
   // The largest: what others saw has waiting in it.
   if (tells) agreed_pace_ = *std::max_element(paces_.begin(), paces_.end());

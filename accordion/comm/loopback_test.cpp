@@ -182,6 +182,29 @@ TEST(Loopback, MovesNoMoreThanARing) {
     });
 }
 
+// So long that they go round the peers segment by segment where there are few of them; twice, because the first tells the pace.
+TEST(Loopback, LongSumsAddInRankOrder) {
+  const auto value = [](int rank, std::size_t i) {
+    return static_cast<float>((i + 1) * static_cast<std::size_t>(rank + 7) % 8191) / 3.0F;
+  };
+  for (int ranks = 2; ranks <= 5; ++ranks)
+    run_loopback(ranks, [&](Communicator& group) {
+      std::vector<float> values((std::size_t{2} << 20) / sizeof(float) * static_cast<std::size_t>(ranks) +
+                                11);
+      for (int repeat = 0; repeat < 2; ++repeat) {
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(group.rank(), i);
+        group.sum(std::span(values));
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          float expected = value(0, i);
+          for (int r = 1; r < ranks; ++r) expected += value(r, i);
+          wrong += values[i] != expected;
+        }
+        EXPECT_EQ(wrong, 0u) << ranks << " ranks, sum " << repeat;
+      }
+    });
+}
+
 // While everything fits into a few packets it goes to everyone at once; beyond that nobody sends more than in a ring.
 TEST(Loopback, MovesNoMoreThanARingUnlessItIsLittle) {
   for (int ranks = 2; ranks <= 5; ++ranks)

@@ -38,6 +38,14 @@ inline std::size_t segments_of(std::size_t bytes, double bytes_per_second) {
   return std::max<std::size_t>(2, static_cast<std::size_t>(static_cast<double>(bytes) / longest));
 }
 
+// In how many rounds over all peers the segments of a sum go, when every rank owns a block of so many bytes. In one round a
+// rank has few turns from peer to peer, each of which may leave its links idle. But one that is late stays late until the
+// next turn, and until then two ranks share a link: in long blocks that costs more than the turns, as long as there are few.
+inline std::size_t rounds_of(std::size_t segments, std::size_t block_bytes, std::size_t ranks) {
+  constexpr std::size_t kLongBlock = std::size_t{2} << 20, kFewRanks = 4;
+  return block_bytes >= kLongBlock && ranks <= kFewRanks ? segments : 1;
+}
+
 // From rank to rank along a chain each waits for a segment of the one before.
 inline std::size_t chain_segments_of(std::size_t bytes) {
   return std::clamp<std::size_t>(bytes / kLeastSegment, 1, 16);

@@ -37,6 +37,13 @@ TEST(Segments, OfMessagesThatAreNotLongDoNotDependOnTheLink) {
   EXPECT_TRUE(is_long(bytes + 1));
 }
 
+TEST(Segments, GoInOneRoundUnlessBlocksAreLongAndRanksFew) {
+  constexpr std::size_t kLong = 6'000'000, kShort = 1'000'000;
+  EXPECT_EQ(rounds_of(24, kLong, 4), 24u);
+  EXPECT_EQ(rounds_of(24, kLong, 5), 1u);
+  EXPECT_EQ(rounds_of(4, kShort, 4), 1u);
+}
+
 // A pace comes from other ranks.
 TEST(Segments, TakeAnyPace) {
   constexpr std::size_t kBytes = 6'000'000;
