@@ -5,7 +5,7 @@ import unittest
 
 from program import ProgramTest
 
-SMALL = ["--workers", 2, "--samples", 768, "--test-samples", 500, "--batch", 32, "--quiet"]
+SMALL = ["--model", "cnn:width=0.5", "--workers", 2, "--samples", 768, "--test-samples", 500, "--batch", 32, "--quiet"]
 RANKS = ["--mild", "powersgd:approx-rank=4", "--strong", "powersgd:approx-rank=1"]
 
 
@@ -135,7 +135,7 @@ class Control(ProgramTest):
                 (["train", "--controller", "adaqs", "--mild", "none", "--strong", "topk"], "expected levels=A;B;C"),
                 (["train", "--replay", "nowhere"], "nowhere"),
                 (["train", "--replay", "short", "--controller", "accordion", *RANKS], "expected none beside it"),
-                (["train", "--replay", "short", "--model", "resnet20", *SMALL], "as in this run's model"),
+                (["train", "--replay", "short", *SMALL, "--model", "resnet20"], "as in this run's model"),
                 (["train", "--replay", "short", "--out", "short", "--overwrite", *SMALL], "expected another folder"),
                 (["decide", "short", "--controller", "lgreco", "--levels", "none;topk"], "needs more than norms"),
                 (["decide", "short", "--controller", "adaqs", "--levels", "none;topk"], "needs more than norms")):

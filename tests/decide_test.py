@@ -28,7 +28,7 @@ class Decide(ProgramTest):
     # Two levels that are one: the controller may say what it likes.
     def test_mild_as_strong_is_static(self):
         def losses(*arguments):
-            out, _ = self.run_program("train", "--workers", 4, "--samples", 600, "--test-samples", 500, "--batch", 32,
+            out, _ = self.run_program("train", "--model", "cnn:width=0.25", "--workers", 4, "--samples", 600, "--test-samples", 500, "--batch", 32,
                                       "--epochs", 3, "--quiet", "--json", *arguments)
             return json.loads(out)["test_loss"]
         for codec in ("powersgd:approx-rank=2", "topk:keep=0.05"):
@@ -44,7 +44,7 @@ class Decide(ProgramTest):
                  ("atomo:budget=4", "sign-vote")]
         for mild, strong in pairs:
             with self.subTest(mild=mild, strong=strong):
-                out, _ = self.run_program("train", "--workers", 4, "--samples", 256, "--test-samples", 500, "--batch", 32,
+                out, _ = self.run_program("train", "--model", "cnn:width=0.25", "--workers", 4, "--samples", 256, "--test-samples", 100, "--batch", 32,
                                           "--epochs", 3, "--lr", 0.01,
                                           "--controller", "schedule", "--plan", "mild@0-1,mild@2-3,strong", "--mild", mild,
                                           "--strong", strong, "--quiet", "--json")

@@ -30,7 +30,7 @@ class Dying(ProgramTest):
         self.fail(f"rank {rank} did not start")
 
     def test_when_one_rank_dies_the_others_end_and_it_is_named(self):
-        process = self.start("train", "--workers", 4, "--samples", 2000, "--epochs", 1000, "--out", "run")
+        process = self.start("train", "--workers", 4, "--samples", 2000, "--test-samples", 500, "--epochs", 1000, "--out", "run")
         self.addCleanup(process.kill)
         record = self.folder / "run" / "epochs.jsonl"
         for _ in range(600):
@@ -83,7 +83,7 @@ class Meeting(ProgramTest):
         return {words[1].split(":")[0] for words in lines if words[3] == "0A" and f"socket:[{words[9]}]" in sockets}
 
     def test_a_local_run_listens_on_loopback_alone(self):
-        process = self.start("train", "--workers", 2, "--samples", 600, "--epochs", 1000, "--out", "run")
+        process = self.start("train", "--workers", 2, "--samples", 600, "--test-samples", 500, "--epochs", 1000, "--out", "run")
         self.addCleanup(process.kill)
         record, seen = self.folder / "run" / "epochs.jsonl", set()
         end = time.time() + 60

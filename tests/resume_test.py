@@ -15,8 +15,8 @@ import unittest
 from program import PROGRAM, ProgramTest, environment, forget_after, free_port, last_checkpoint, weights
 from train_test import without_times
 
-# A run of 3 epochs with 6 steps each, in a second or two.
-RUN = ["--samples", "600", "--test-samples", "500", "--epochs", "3", "--batch", "50"]
+# A run of 3 epochs with 6 steps each, in about a second.
+RUN = ["--model", "cnn:width=0.25", "--samples", "600", "--test-samples", "500", "--epochs", "3", "--batch", "50"]
 
 
 def read_safetensors(path):
@@ -73,8 +73,8 @@ class Checkpoints(ResumeTest):
             data = (folder / file["name"]).read_bytes()
             self.assertEqual((len(data), hashlib.sha256(data).hexdigest()), (file["bytes"], file["sha256"]))
         common = read_safetensors(folder / "common.safetensors")
-        self.assertEqual(common["model/conv1.weight"][:2], ("F32", [32, 1, 3, 3]))
-        self.assertEqual(common["optimizer/conv1.weight/momentum_buffer"][:2], ("F32", [32, 1, 3, 3]))
+        self.assertEqual(common["model/conv1.weight"][:2], ("F32", [8, 1, 3, 3]))
+        self.assertEqual(common["optimizer/conv1.weight/momentum_buffer"][:2], ("F32", [8, 1, 3, 3]))
         parts = [read_safetensors(folder / f"rank-{rank}.safetensors") for rank in (0, 1)]
         residual = "state/engine/exchange/hidden.weight/residual"
         self.assertNotEqual(parts[0][residual], parts[1][residual], "each rank has its own")
@@ -109,7 +109,7 @@ class Checkpoints(ResumeTest):
         first = [self.read_run(self.folder / name)[1][0]["train_loss"] for name in ("run", "more")]
         self.assertLess(first[1], 0.95 * first[0])
         _, err = self.train("x", "--initial", "model.safetensors", "--model", "cnn:width=2", status=1)
-        self.assertIn("model.safetensors: conv1.weight is F32 [32, 1, 3, 3], expected F32 [64, 1, 3, 3]", err)
+        self.assertIn("model.safetensors: conv1.weight is F32 [8, 1, 3, 3], expected F32 [64, 1, 3, 3]", err)
 
 
 class Resuming(ResumeTest):
@@ -201,7 +201,7 @@ class Resuming(ResumeTest):
 
     def test_compare_goes_on_with_a_run_that_was_cut_short(self):
         recipe = self.folder / "two.toml"
-        recipe.write_text('samples = 600\ntest-samples = 500\nepochs = 30\nbatch = 50\nworkers = 2\nseeds = "1"\n'
+        recipe.write_text('model = "cnn:width=0.25"\nsamples = 600\ntest-samples = 500\nepochs = 30\nbatch = 50\nworkers = 2\nseeds = "1"\n'
                           'checkpoint-every = "1epoch"\n[plain]\ncodec = "none"\n')
         process = self.start("compare", "--recipe", recipe, "--out", "both")
         self.addCleanup(process.kill)
@@ -261,9 +261,9 @@ class Mistakes(ResumeTest):
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", disk], capture_output=True).returncode != 0:
             self.skipTest("no small file system can be mounted here")
         self.addCleanup(subprocess.run, ["umount", disk], check=True)
-        self.train("whole", "--quiet")
+        self.train("whole", "--model", "cnn", "--quiet")
         # Room for the record and one checkpoint of about 1.8 MB, and not for a second one beside it.
-        _, err = self.train("disk/run", "--checkpoint-every", "6steps", "--keep", "1")
+        _, err = self.train("disk/run", "--model", "cnn", "--checkpoint-every", "6steps", "--keep", "1")
         self.assertIn("warning: no checkpoint was written", err)
         self.assertIn("No space left on device", err)
         _, epochs, summary = self.read_run(disk / "run")

@@ -253,7 +253,7 @@ VARIABLE = ["threshold:lambda=0.002", "atomo:budget=2", "qsgd:bits=4,coding=elia
             "qsgd:bits=2,coding=elias,block=64"]
 
 # Of which a vote moves every weight by the rate itself.
-LIVE = ["--samples", 330, "--test-samples", 100, "--batch", 32, "--lr", 0.002, "--momentum", 0]
+LIVE = ["--model", "cnn:width=0.5", "--samples", 330, "--test-samples", 100, "--batch", 32, "--lr", 0.002, "--momentum", 0]
 
 
 class LiveRuns(TrafficTest):

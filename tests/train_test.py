@@ -55,7 +55,7 @@ class Training(ProgramTest):
         losses = {}
         for name, workers, batch, accumulate in (("1", 1, 120, 1), ("2", 2, 60, 1), ("4", 4, 30, 1), ("3", 3, 8, 5)):
             self.run_program("train", "--workers", workers, "--batch", batch, "--accumulate", accumulate, "--samples", 500,
-                             "--epochs", 2, "--out", name, "--quiet")
+                             "--test-samples", 500, "--epochs", 2, "--out", name, "--quiet")
             losses[name] = [epoch["train_loss"] for epoch in self.read_run(self.folder / name)[1]]
         for name in "234":
             for ours, alone in zip(losses[name], losses["1"]):
@@ -63,7 +63,7 @@ class Training(ProgramTest):
 
     def test_more_workers_than_samples_in_the_last_step(self):
         # 203 samples, 5 x 20 a step: the last step has 3 samples for 5 ranks.
-        self.run_program("train", "--workers", 5, "--batch", 20, "--samples", 203, "--epochs", 1, "--out", "run", "--quiet")
+        self.run_program("train", "--workers", 5, "--batch", 20, "--samples", 203, "--test-samples", 100, "--epochs", 1, "--out", "run", "--quiet")
         _, epochs, _ = self.read_run(self.folder / "run")
         self.assertEqual(epochs[0]["steps"], 3)
         self.assertGreater(epochs[0]["train_loss"], 0)
@@ -81,8 +81,8 @@ class Training(ProgramTest):
 
 class Endings(ProgramTest):
     def start_long_run(self, workers, *arguments):
-        process = self.start("train", "--workers", workers, "--samples", 600, "--batch", 20, "--epochs", 10000, "--out", "run",
-                             *arguments)
+        process = self.start("train", "--workers", workers, "--samples", 600, "--test-samples", 500, "--batch", 20, "--epochs", 10000,
+                             "--out", "run", *arguments)
         self.addCleanup(process.kill)
         self.wait_for_epochs(2)
         return process
