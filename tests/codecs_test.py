@@ -6,7 +6,7 @@ import unittest
 from program import ProgramTest
 
 # A codec that sends nothing of the large layers (threshold:lambda=1e30) stays below this: see `test_the_bar_is_high_enough`.
-BAR = 0.75
+BAR = 0.7
 
 SETTINGS = {
     "none": [],
@@ -22,13 +22,13 @@ SETTINGS = {
     "terngrad": [],
     "powersgd:approx-rank=2": [],
     "atomo:budget=4": [],
-    "threshold:lambda=0.002": [],
+    "threshold:lambda=0.006": [],
 }
 
 
 class Codecs(ProgramTest):
     def accuracy(self, setting, *arguments):
-        out, _ = self.run_program("train", "--model", "cnn:width=0.5", "--workers", 2, "--samples", 6000, "--test-samples", 2000, "--batch", 32,
+        out, _ = self.run_program("train", "--model", "cnn:width=0.25", "--workers", 2, "--samples", 6000, "--test-samples", 2000, "--batch", 32,
                                   "--epochs", 3, "--lr", 0.05, "--codec", setting, *arguments, "--json", "--quiet", timeout=300)
         return json.loads(out)
 

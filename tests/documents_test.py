@@ -71,7 +71,7 @@ FOREIGN = {
     "cmake": "--build --install --prefix",
     "pip, venv": "--no-build-isolation --no-deps --system-site-packages",
     "tensorboard": "--logdir",
-    "bench/*.py": "--arm --methods --target --turns --warm-up",
+    "bench/*.py": "--arm --target --turns --warm-up",
     "examples/pytorch/fashion_mnist.py": "--accordion",
 }
 
