@@ -77,7 +77,7 @@ class Browser:
         """The addresses that pages asked for since the last call, but for the browser's own pages."""
         events = [json.loads(entry["message"])["message"] for entry in self.ask("POST", "/se/log", {"type": "performance"})]
         asked = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
-        return [url for url in asked if not url.startswith("chrome:")]
+        return [url for url in asked if not url.startswith(("chrome:", "chrome-untrusted:"))]
 
     def size(self, width, height, phone=False):
         self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2 if phone else 1, mobile=phone)

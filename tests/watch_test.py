@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import pathlib
 import re
 import signal
 import unittest
@@ -79,7 +80,7 @@ class Serving(WatchTest):
                 self.assertNotIn("epochs", text)
         self.assertEqual(self.get(port, "/data.json", host=f"localhost:{port}")[0], 200)
         # Bound to loopback alone: the table of listening sockets has its address.
-        listening = [line.split()[1] for line in open("/proc/net/tcp").readlines()[1:] if line.split()[3] == "0A"]
+        listening = [line.split()[1] for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:] if line.split()[3] == "0A"]
         self.assertEqual([each for each in listening if int(each.split(":")[1], 16) == port], [f"0100007F:{port:04X}"])
 
     def test_a_folder_that_is_going_is_no_end(self):
