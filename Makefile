@@ -75,8 +75,8 @@ python: setup-python
 test: setup-test
 	@echo "== configuring: ten seconds"
 	@$(call configure,-DACCORDION_TESTS=ON -DACCORDION_PYTHON=ON $(if $(CI),-DACCORDION_WERROR=ON))
-	$(call compile,all,the program and its tests: about 8 minutes on two cores)
-	@echo "== testing: about 17 minutes"
+	$(call compile,all,the program and its tests: about 10 minutes on two cores)
+	@echo "== testing: about 15 minutes"
 	@ctest --test-dir build --output-on-failure --no-tests=error -j $(JOBS) $$([ -t 1 ] && echo --progress)
 
 # The same on Debian 13 (g++ 14, torch 2.6), in a root of its own; DEBIAN13_OPTIONS="-- -R ddp" runs some of the tests.
