@@ -107,7 +107,10 @@ std::shared_ptr<torch::jit::PythonFutureWrapper> post(Plugin& plugin, c10d::Grad
 }
 
 py::dict describe_traffic(Plugin& plugin) {
-  const EpochStats totals = plugin.totals();
+  const EpochStats totals = [&] {
+    const py::gil_scoped_release release;  // It may wait for the last step's end.
+    return plugin.totals();
+  }();
   const Traffic& traffic = totals.traffic;
   Engine& engine = plugin.engine();
   std::uint64_t elements = 0;
@@ -145,9 +148,12 @@ std::vector<std::string> epochs(const Plugin& plugin) {
   return lines;
 }
 
-py::dict save(const Plugin& plugin) {
+py::dict save(Plugin& plugin) {
   State state;
-  plugin.save_state(StateWriter(state));
+  {
+    const py::gil_scoped_release release;  // It may wait for the last step's end.
+    plugin.save_state(StateWriter(state));
+  }
   py::dict result;
   for (const auto& [name, value] : state) result[py::str(name)] = to_python(value);
   return result;

@@ -79,11 +79,25 @@ Plugin::~Plugin() {
     model_.parameters[i].second.remove_hook(gradient_hooks_[i]);
 }
 
-// A folder that holds a run is taken only to go on with it.
+// All ranks stop where rank 0 cannot write its record: they would wait for it.
 void Plugin::begin() {
-  if (std::exchange(begun_, true)) return;
+  if (begun_) return;
   epoch_began_ = std::chrono::steady_clock::now();
-  if (record_.empty() || group_.rank() != 0) return;
+  std::exception_ptr refused;
+  try {
+    if (!record_.empty() && group_.rank() == 0) open_record();
+  } catch (...) {
+    refused = std::current_exception();
+  }
+  std::int8_t stop = refused != nullptr;
+  group_.control().max(std::span(&stop, 1));
+  if (refused) std::rethrow_exception(refused);
+  if (stop) throw UsageError("State: rank 0 cannot write its record, and says why");
+  begun_ = true;
+}
+
+// A folder that holds a run is taken only to go on with it.
+void Plugin::open_record() {
   std::error_code ignored;
   if (!loaded_ && std::filesystem::exists(record_ / kConfigFile, ignored))
     throw UsageError("State: record=" + record_.string() +
@@ -116,13 +130,11 @@ void Plugin::require_used(const std::string& call) const {
 
 void Plugin::end_step(double next_rate, bool last) {
   require_used("step_end()");
-  hook_.settle();
   engine_.end_step(next_rate, last);
 }
 
 void Plugin::end_epoch(double next_rate, bool last, const Metrics& metrics) {
   require_used("epoch_end()");
-  hook_.settle();
   const std::int64_t batch = engine_.batch();  // In force in the epoch that ends.
   const std::string batch_reason = engine_.batch_reason();
   EpochReport report = engine_.end_epoch(next_rate, last);
@@ -164,13 +176,13 @@ std::vector<at::Tensor> Plugin::own_momentum() {
   return tensors;
 }
 
-EpochStats Plugin::totals() const {
+EpochStats Plugin::totals() {
   EpochStats sum = ended_;
   sum += engine_.epoch_stats();
   return sum;
 }
 
-void Plugin::save_state(const StateWriter& state) const {
+void Plugin::save_state(const StateWriter& state) {
   engine_.save_state(state.within("engine"));
   const Traffic& traffic = ended_.traffic;
   const StateWriter own = state.within("plugin");

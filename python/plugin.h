@@ -90,16 +90,17 @@ class Plugin {
   std::vector<at::Tensor> own_momentum();
 
   // Since the start of training, whoever has run it.
-  EpochStats totals() const;
+  EpochStats totals();
   std::uint64_t sent_bytes() const { return sent_before_ + engine_.sent_bytes(); }
   // Rank 0's, epoch by epoch.
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
 
-  void save_state(const StateWriter& state) const;
+  void save_state(const StateWriter& state);
   void load_state(const StateReader& state, Residuals residuals);
 
  private:
   void begin();
+  void open_record();
   void require_used(const std::string& call) const;
 
   PluginOptions options_;

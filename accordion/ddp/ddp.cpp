@@ -114,10 +114,8 @@ DataParallel::DataParallel(torch::nn::Module& module, Group& group, DdpOptions o
   // The reducer tells its logger, unasked whether there is one, when the set of unused parameters changes.
   logger_ = std::make_shared<c10d::Logger>(reducer_);
   reducer_->set_logger(logger_);
-  auto hook = std::make_unique<BucketHook>(
-      *engine_, parameters_, options_.find_unused_parameters ? &got_gradient_ : nullptr, options_.on_device);
-  hook_ = hook.get();
-  reducer_->register_comm_hook(std::move(hook));
+  reducer_->register_comm_hook(std::make_unique<BucketHook>(
+      *engine_, parameters_, options_.find_unused_parameters ? &got_gradient_ : nullptr, options_.on_device));
 }
 
 DataParallel::~DataParallel() {
@@ -125,12 +123,10 @@ DataParallel::~DataParallel() {
 }
 
 EpochReport DataParallel::end_epoch(double next_learning_rate, bool last) {
-  hook_->settle();
   return engine_->end_epoch(next_learning_rate, last);
 }
 
 void DataParallel::end_step(double next_learning_rate, bool last) {
-  hook_->settle();
   engine_->end_step(next_learning_rate, last);
 }
 

@@ -42,7 +42,6 @@ class Reducer;
 
 namespace accordion {
 
-class BucketHook;
 class Engine;
 
 struct DdpOptions {
@@ -160,7 +159,6 @@ class DataParallel {
   std::vector<torch::Tensor> kept_buffers_;  // As they were before the step, where it may be dropped.
   bool buffers_kept_ = false;
   std::unique_ptr<Engine> engine_;
-  BucketHook* hook_ = nullptr;  // The reducer's.
   std::shared_ptr<c10d::Reducer> reducer_;
   std::shared_ptr<c10d::Logger> logger_;
 };

@@ -35,9 +35,6 @@ class BucketHook final : public c10d::CommHookInterface {
   // The same with a future of the caller's, and what it is to give: the bucket's buffer in some form.
   void post(c10d::GradBucket& bucket, c10::intrusive_ptr<c10::ivalue::Future> future, c10::IValue result);
 
-  // Before the engine may decide: what was watched on a device.
-  void settle() { on_device_.settle(); }
-
  private:
   void post_staged(const at::Tensor& buffer, PostedBucket posted,
                    c10::intrusive_ptr<c10::ivalue::Future> future, c10::IValue result);

@@ -28,7 +28,7 @@ struct FiniteFlag {
 FiniteFlag finite_flag(const at::Tensor& mean) {
   FiniteFlag flag;
   const at::Tensor finite = at::isfinite(mean).all();
-  flag.host = at::empty({}, at::kBool);
+  flag.host = host_memory(finite);
   flag.host.copy_(finite, /*non_blocking=*/true);
   flag.event.emplace(mean.device().type());
   flag.event->record(c10::impl::VirtualGuardImpl(mean.device().type()).getStream(mean.device()));
@@ -36,6 +36,11 @@ FiniteFlag finite_flag(const at::Tensor& mean) {
 }
 
 }  // namespace
+
+OnDevice::OnDevice(Engine& engine, c10::intrusive_ptr<c10d::ProcessGroup> group)
+    : engine_(engine), group_(std::move(group)) {
+  engine_.hand_over_first([this] { hand_over(); });
+}
 
 // From what all ranks have in common only. Whoever may yet change or inspect all of a step's gradients, or watches their means,
 // does so in host memory.
@@ -95,9 +100,7 @@ void OnDevice::reduce(const at::Tensor& buffer, PostedBucket posted,
   engine_.post(std::move(posted), [](const std::exception_ptr&) {});
 }
 
-void OnDevice::settle() {
-  if (watched_.empty()) return;
-  engine_.settle();
+void OnDevice::hand_over() {
   for (auto& [tensor, watched] : watched_) {
     const at::Tensor sum = watched.sum.cpu();
     engine_.exchange().add_to_window(static_cast<std::size_t>(tensor),

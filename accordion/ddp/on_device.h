@@ -15,9 +15,10 @@ namespace accordion {
 
 class OnDevice {
  public:
-  // Without a group, no bucket stays on the device.
-  OnDevice(Engine& engine, c10::intrusive_ptr<c10d::ProcessGroup> group)
-      : engine_(engine), group_(std::move(group)) {}
+  // Without a group, no bucket stays on the device. The engine is used no longer than this lives.
+  OnDevice(Engine& engine, c10::intrusive_ptr<c10d::ProcessGroup> group);
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
 
   // The same on every rank: whether all of the bucket's tensors go dense and nobody needs them in host memory.
   bool takes(const std::vector<Slice>& slices) const;
@@ -26,14 +27,12 @@ class OnDevice {
   void reduce(const at::Tensor& buffer, PostedBucket posted, c10::intrusive_ptr<c10::ivalue::Future> future,
               c10::IValue result);
 
-  // Tells the engine what was watched. Before it may decide.
-  void settle();
-
  private:
   struct Watched {
     at::Tensor sum, squares;
   };
   void watch(const at::Tensor& buffer, const std::vector<Slice>& slices);
+  void hand_over();
 
   Engine& engine_;
   c10::intrusive_ptr<c10d::ProcessGroup> group_;

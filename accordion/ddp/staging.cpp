@@ -11,18 +11,17 @@
 namespace accordion {
 namespace {
 
-// Copies from and to pinned memory do not hold up the device; not every device has it.
-at::Tensor host_memory(const at::Tensor& like) {
-  const auto options = like.options().device(at::kCPU);
-  if (like.device().is_cuda()) return at::empty(like.sizes(), options.pinned_memory(true));
-  return at::empty(like.sizes(), options);
-}
-
 c10::Stream new_stream(c10::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
 }
 
 }  // namespace
+
+at::Tensor host_memory(const at::Tensor& like) {
+  const auto options = like.options().device(at::kCPU);
+  if (like.device().is_cuda()) return at::empty(like.sizes(), options.pinned_memory(true));
+  return at::empty(like.sizes(), options);
+}
 
 // The generic event of torch 1.13 cannot be waited for by the host, so it is asked.
 void wait_for(const c10::Event& event) {

@@ -13,6 +13,10 @@
 
 namespace accordion {
 
+// Host memory of the same shape and type. Copies from and to pinned memory hold up neither host nor device; not every device
+// has it.
+at::Tensor host_memory(const at::Tensor& like);
+
 // Returns when the device has come that far.
 void wait_for(const c10::Event& event);
 

@@ -38,6 +38,14 @@ EngineOptions require_same(Group& group, const std::vector<TensorInfo>& tensors,
   return options;
 }
 
+// Levels that later steps may get are refused now, if so many ranks cannot use them.
+std::vector<CodecOptions> levels_for(const ControlOptions& control, const std::vector<TensorInfo>& tensors,
+                                     int ranks) {
+  std::vector<CodecOptions> levels = control_levels("control", control, parameter_count(tensors));
+  check_ranks(levels, ranks);
+  return levels;
+}
+
 // Only the rank that decides watches.
 ExchangeOptions exchange_options(const EngineOptions& options, const std::vector<CodecOptions>& levels,
                                  const Controller& controller, int rank) {
@@ -93,7 +101,7 @@ Engine::Engine(Group& group, std::vector<TensorInfo> tensors, EngineOptions opti
                std::unique_ptr<Controller> controller)
     : group_(group),
       options_(require_same(group, tensors, options)),
-      levels_(control_levels("control", options_.control, parameter_count(tensors))),
+      levels_(levels_for(options_.control, tensors, group.size())),
       // On every rank, so that all of them refuse what one refuses; rank 0's decides.
       controller_(controller
                       ? std::move(controller)
@@ -143,8 +151,19 @@ void Engine::set_scale(double scale) {
   exchange_.set_scale(scale);
 }
 
-EpochReport Engine::end_epoch(double next_learning_rate, bool last) {
+void Engine::take_over() {
   settle();
+  if (hand_over_) hand_over_();
+}
+
+void Engine::end_step(double next_learning_rate, bool last) {
+  if (options_.control.window == 0) return;
+  take_over();
+  steering_.end_step(next_learning_rate, last);
+}
+
+EpochReport Engine::end_epoch(double next_learning_rate, bool last) {
+  take_over();
   thread_.pause();
   if (guard_) guard_->end_epoch();
   EpochReport report{
@@ -164,7 +183,8 @@ EpochReport Engine::end_epoch(double next_learning_rate, bool last) {
   return report;
 }
 
-void Engine::save_state(const StateWriter& state) const {
+void Engine::save_state(const StateWriter& state) {
+  take_over();
   state.put("rank", group_.rank());
   state.put("ranks", group_.size());
   state.put("epoch", epoch_);

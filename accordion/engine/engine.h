@@ -109,12 +109,13 @@ class Engine {
   // When its last bucket came: from then on this rank has waited for the others.
   StepClock::time_point last_ready() { return thread_.last_ready(); }
 
+  // Called, between steps, before the engine decides and before its state is saved: whoever watches gradients that are not
+  // posted hands over what they came to.
+  void hand_over_first(std::function<void()> hand_over) { hand_over_ = std::move(hand_over); }
+
   // After each step, where the controller watches windows of steps; elsewhere it does nothing. `last`: of
   // training, which has nothing left to decide. Collective.
-  void end_step(double next_learning_rate, bool last = false) {
-    settle();
-    steering_.end_step(next_learning_rate, last);
-  }
+  void end_step(double next_learning_rate, bool last = false);
 
   // After each epoch: decides the levels of the next one. Collective.
   EpochReport end_epoch(double next_learning_rate, bool last = false);
@@ -123,7 +124,10 @@ class Engine {
   std::uint64_t sent_bytes() const { return group_.sent_bytes(); }
 
   // What this epoch has come to so far.
-  EpochStats epoch_stats() const { return exchange_.epoch_stats(); }
+  EpochStats epoch_stats() {
+    settle();
+    return exchange_.epoch_stats();
+  }
 
   // How well communication hid behind backward since the last call, or the last epoch's end.
   Overlap take_overlap() { return thread_.take_overlap(); }
@@ -136,7 +140,7 @@ class Engine {
   // Everything that the next step and the next decision depend on, between steps; each rank has its own. Loaded into an
   // engine of the same tensors and options that has not decided anything yet: it goes on as if there had been no
   // stop. Loading is collective. Without residuals every rank may load rank 0's state, of a group of any size.
-  void save_state(const StateWriter& state) const;
+  void save_state(const StateWriter& state);
   void load_state(const StateReader& state, Residuals residuals = Residuals::kKeep);
 
   // One of the last steps beside what follows from its parts, or from what the guard has learned of them. Nothing before a
@@ -157,6 +161,7 @@ class Engine {
 
  private:
   void end_step(const StepTrace& trace);  // By the thread that exchanges.
+  void take_over();
 
   Group group_;
   EngineOptions options_;
@@ -167,6 +172,7 @@ class Engine {
   RecentSteps recent_;
   StepSplits splits_;
   std::function<void(const StepTrace&)> see_step_;
+  std::function<void()> hand_over_;
   CommunicationThread thread_;
   Steering steering_;
   int epoch_ = 0;

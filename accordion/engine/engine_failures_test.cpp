@@ -66,6 +66,20 @@ TEST(Engine, AStepThatAllRefuseCanBeFollowedByAnother) {
     });
 }
 
+// Before anything is sent: the level would come into force in mid-training.
+TEST(Engine, RefusesALevelThatSoManyRanksCannotUse) {
+  run_loopback_groups(128, [](Group& group) {
+    try {
+      Engine(group, kTensors,
+             {.control = {.controller = "accordion", .mild = "none", .strong = "sign-vote:count=true"}});
+      ADD_FAILURE() << "accepted";
+    } catch (const UsageError& error) {
+      EXPECT_STREQ(error.what(),
+                   "sign-vote: count=true on 128 ranks, expected at most 127: a byte holds no more");
+    }
+  });
+}
+
 // A communicator that fails when it is told to, on this rank alone, before it reaches the others.
 class Failing final : public Communicator {
  public:

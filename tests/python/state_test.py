@@ -149,6 +149,9 @@ class Record(RanksTest):
             self.assertEqual((config["workers"], config["options"]["model"]), (2, "Sequential"))
             self.assertEqual(len(config["tensors"]), 6)
             self.assertEqual(json.loads(pathlib.Path(record, "summary.json").read_text())["epochs"], 4)
+            page = subprocess.run([PROGRAM, "report", record, "-o", f"{folder}/page.html"], capture_output=True, text=True)
+            self.assertEqual(page.returncode, 0, page.stderr)
+            self.assertIn("0.weight", pathlib.Path(folder, "page.html").read_text())
 
     def test_a_resumed_record_goes_on(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -165,11 +168,20 @@ class Record(RanksTest):
             self.assertEqual(lines(cut), lines(whole))
 
             def again(rank):
-                with self.assertRaisesRegex((ValueError, RuntimeError), "holds a run already"):
+                expected = "rank 0 cannot write its record" if rank else "holds a run already"
+                with self.assertRaisesRegex((ValueError, RuntimeError), expected):
                     train(rank, folder, 3, record=whole, **self.OPTIONS)
 
-            run_ranks(1, again)
+            run_ranks(2, again)  # None waits for another.
             self.assertEqual(lines(cut), lines(whole), "nothing was overwritten")
+
+    def test_the_interface_is_the_one_that_is_named(self):
+        def body(rank):
+            os.environ["GLOO_SOCKET_IFNAME"] = "nosuch0"
+            with self.assertRaisesRegex(RuntimeError, "Gloo on nosuch0: "):
+                hooked(network())
+
+        run_ranks(1, body)
 
     def test_traffic_is_counted(self):
         def body(rank):
