@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import unittest
 
@@ -44,6 +45,22 @@ class GuardTest(ProgramTest):
         same = ("train_loss", "test_loss", "test_accuracy", "payload_bytes", "wire_bytes", "steps", "guard")
         self.assertEqual([{key: e.get(key) for key in same} for e in repeated], [{key: e.get(key) for key in same} for e in epochs])
         self.assertTrue(weights(self.folder / "first") == weights(self.folder / "again"))
+
+    def test_a_step_is_explained(self):
+        out, _ = self.run_program("train", *SHORT[:-1], *LEVELS, "--workers", 2, "--guard", "fastest", "--epochs", 1, "--explain-step",
+                                  "--out", "explained")
+        for what in ("backward", "bucket 0"):
+            self.assertRegex(out, rf"{what} +measured +\|.*\n +predicted \|")
+        measured = re.search(r"bucket 0 +measured +\|( *)(e*)(w+)(d*)\n", out)
+        self.assertIsNotNone(measured, "waits for backward, then encodes, sends and decodes")
+        self.assertRegex(out, r"0 +[\d.]+ ms\n")
+
+    def test_settings_of_a_comparison_may_be_guarded(self):
+        (self.folder / "pair.toml").write_text('seeds = [1]\nworkers = 2\nsamples = 800\ntest-samples = 500\nepochs = 1\nbatch = 8\n'
+                                               'codec = "topk:keep=0.01"\n[free]\n[guarded]\nguard = "harmless"\n')
+        self.run_program("compare", "--recipe", "pair.toml")
+        for setting, guarded in (("free", False), ("guarded", True)):
+            self.assertEqual(bool(self.events(self.folder / "runs/compare-pair" / setting / "seed-1")), guarded)
 
     def test_what_cannot_be_guarded_is_refused(self):
         for options, words in [

@@ -52,6 +52,21 @@ TEST(Ddp, GradientsEqualThoseOfOneProcessOnTheUnion) {
   }
 }
 
+TEST(Ddp, IsGuardedUnlessToldOtherwise) {
+  std::vector<Net> nets = {make_net(1, torch::kFloat), make_net(1, torch::kFloat)};
+  run_ranks(2, [&](Group& group) {
+    Net net = nets[static_cast<std::size_t>(group.rank())];
+    const auto guard = [&](const DdpOptions& options) {
+      return DistributedDataParallel(net, group, options).engine().options().guard;
+    };
+    EXPECT_EQ(guard({.control = {.codec = "topk:keep=0.1"}}), GuardMode::kHarmless);
+    EXPECT_EQ(guard({.control = {.codec = "topk:keep=0.1"}, .guard = GuardMode::kFastest}),
+              GuardMode::kFastest);
+    EXPECT_EQ(guard({.control = {.codec = "topk:keep=0.1"}, .guard = GuardMode::kNone}), GuardMode::kNone);
+    EXPECT_EQ(guard({.control = {.codec = "topk:keep=0.1", .parity = "paper"}}), GuardMode::kNone);
+  });
+}
+
 TEST(Ddp, AccumulatesUnderNoSyncAndSendsOnce) {
   const Problem problem(12, torch::kDouble);
   Net alone = make_net(1, torch::kDouble);

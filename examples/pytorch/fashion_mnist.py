@@ -44,6 +44,7 @@ def main():
     parser.add_argument("--accordion", action="store_true")
     parser.add_argument("--mild", default="powersgd:approx-rank=4")
     parser.add_argument("--strong", default="powersgd:approx-rank=1")
+    parser.add_argument("--guard", default="harmless", help="none: compress whether or not it pays")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--samples", type=int, default=12000)
     parser.add_argument("--batch", type=int, default=32, help="per worker")
@@ -64,7 +65,7 @@ def main():
     if arguments.accordion:
         import accordion  # Accordion: only those who ask for it need it.
         state = accordion.State(ddp, controller="accordion", mild=arguments.mild, strong=arguments.strong, interval=1,
-                                optimizer=optimizer, record=arguments.record)
+                                guard=arguments.guard, optimizer=optimizer, record=arguments.record)
         ddp.register_comm_hook(state, accordion.hook)  # Accordion
 
     begin = time.monotonic()

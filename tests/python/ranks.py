@@ -4,6 +4,7 @@ import inspect
 import io
 import multiprocessing
 import os
+import socket
 import tempfile
 import traceback
 import unittest
@@ -25,6 +26,12 @@ if not torch.__version__.startswith("1."):
 
 # Whatever a rank answers; newer versions of torch load only tensors unless they are asked.
 ANYTHING = {"weights_only": False} if "weights_only" in inspect.signature(torch.load).parameters else {}
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 def _run(rank, size, store, body, arguments, answers):
