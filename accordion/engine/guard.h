@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -64,6 +65,9 @@ class Guard {
   const StepCosts& costs() const { return costs_; }
 
  private:
+  static constexpr std::size_t kBlock = 5;  // Steps of a probe in a row; the first does not count.
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
   enum class Phase {
     kSettling,  // Buckets are not what they were in the step before.
     kProbing,

@@ -1,15 +1,9 @@
 // A guard that watches nothing, as it is known beforehand what pays: from a profile, or from the run that is replayed.
-#include <limits>
 #include <utility>
 
 #include "accordion/engine/guard.h"
 
 namespace accordion {
-namespace {
-
-constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
-
-}  // namespace
 
 Guard::Guard(ProfileVerdict verdict, std::vector<CodecOptions> levels, Exchange& exchange,
              Communicator& ranks)
@@ -36,9 +30,9 @@ void Guard::obey() {
   const std::vector<int> levels = verdict_->compress ? may_ : std::vector<int>(may_.size(), kDense);
   const bool first = !std::exchange(obeyed_, true);
   if (first)
-    note("decide", levels, verdict_->seconds, kNotKnown, verdict_->reason);
+    note("decide", levels, verdict_->seconds, kUnknown, verdict_->reason);
   else if (levels != in_force_)
-    note("decide", levels, kNotKnown, kNotKnown, "the controller's levels have changed");
+    note("decide", levels, kUnknown, kUnknown, "the controller's levels have changed");
   put(levels);
 }
 
