@@ -41,6 +41,29 @@ class Foreseen {
   perf::StepModel model_;
 };
 
+// What could be in force.
+struct Candidate {
+  std::vector<int> levels;
+  double seconds, bytes;
+};
+
+// The first is dense, which is the mildest whatever others send.
+const Candidate& best_of(const std::vector<Candidate>& candidates, perf::Goal goal) {
+  const Candidate* best = &candidates[0];
+  if (goal == perf::Goal::kHarmless) {
+    for (const Candidate& each : candidates)
+      if (each.seconds <= candidates[0].seconds && each.bytes < 0.99 * best->bytes) best = &each;
+    return *best;
+  }
+  double limit = best->seconds;
+  for (const Candidate& each : candidates) limit = std::min(limit, each.seconds);
+  limit *= perf::kMilder;
+  if (best->seconds <= limit) return *best;
+  for (const Candidate& each : candidates)
+    if (each.seconds <= limit && (best->seconds > limit || each.bytes > best->bytes)) best = &each;
+  return *best;
+}
+
 // Each layer's level, by what it would be to have it otherwise. `scale`: of measured seconds to simulated ones.
 std::vector<std::string> reasons(const Foreseen& foreseen, const StepCosts& costs, std::span<const int> may,
                                  const std::vector<int>& chosen, double scale, double dense_seconds) {
@@ -80,17 +103,9 @@ GuardChoice choose(const StepCosts& costs, std::span<const int> may, const std::
     longer.push_back(seconds / std::max(foreseen.seconds(levels), 1e-9));
   const double scale = *std::max_element(longer.begin(), longer.end());
 
-  GuardChoice best{dense, dense_seconds, {}};
-  double bytes = foreseen.bytes(dense);
-  const auto consider = [&](const std::vector<int>& levels, double seconds) {
-    const double less = foreseen.bytes(levels);
-    const bool better = goal == perf::Goal::kFastest ? seconds < 0.99 * best.seconds
-                                                     : seconds <= dense_seconds && less < 0.99 * bytes;
-    if (!better) return;
-    best = {levels, seconds, {}};
-    bytes = less;
-  };
-  for (const auto& [levels, seconds] : probed) consider(levels, seconds);
+  std::vector<Candidate> candidates = {{dense, dense_seconds, foreseen.bytes(dense)}};
+  for (const auto& [levels, seconds] : probed)
+    candidates.push_back({levels, seconds, foreseen.bytes(levels)});
   const perf::Choice found = perf::what_pays(foreseen.model(), goal);
   std::vector<int> levels = dense;
   for (std::size_t p = 0; p < found.levels.size(); ++p)
@@ -98,26 +113,24 @@ GuardChoice choose(const StepCosts& costs, std::span<const int> may, const std::
   const bool was_probed = std::any_of(probed.begin(), probed.end(), [&](const Probed& each) {
     return foreseen.places(each.first) == found.levels;
   });
-  if (!was_probed && found.levels != foreseen.places(dense)) consider(levels, scale * found.seconds);
-  best.reasons = reasons(foreseen, costs, may, best.levels, scale, dense_seconds);
-  return best;
+  if (!was_probed && found.levels != foreseen.places(dense))
+    candidates.push_back({levels, scale * found.seconds, found.wire_bytes});
+  const Candidate& best = best_of(candidates, goal);
+  return {best.levels, best.seconds, reasons(foreseen, costs, may, best.levels, scale, dense_seconds)};
 }
 
 GuardChoice choose_probed(std::span<const int> may, const std::vector<Probed>& probed, double dense_seconds,
                           perf::Goal goal) {
-  GuardChoice best{std::vector<int>(may.size(), kDense), dense_seconds, {}};
-  // Probed strongest first: with no bytes to compare, the first that does no harm.
-  for (const auto& [levels, seconds] : probed) {
-    const bool better = goal == perf::Goal::kFastest
-                            ? seconds < 0.99 * best.seconds
-                            : best.levels.front() == kDense && seconds <= dense_seconds;
-    if (better) best = {levels, seconds, {}};
-  }
-  const bool dense = best.seconds == dense_seconds;
-  best.reasons.assign(may.size(), dense ? "dense: steps are no shorter compressed"
-                                        : "steps take " + ms_text(best.seconds) + " instead of " +
-                                              ms_text(dense_seconds) + " ms");
-  return best;
+  // Probed strongest first: with no bytes to compare, their order stands for these.
+  std::vector<Candidate> candidates = {
+      {std::vector<int>(may.size(), kDense), dense_seconds, static_cast<double>(probed.size())}};
+  for (const auto& [levels, seconds] : probed)
+    candidates.push_back({levels, seconds, static_cast<double>(candidates.size() - 1)});
+  const Candidate& best = best_of(candidates, goal);
+  const std::string reason = all_dense(best.levels) ? "dense: steps are no shorter compressed"
+                                                    : "steps take " + ms_text(best.seconds) + " instead of " +
+                                                          ms_text(dense_seconds) + " ms";
+  return {best.levels, best.seconds, std::vector<std::string>(may.size(), reason)};
 }
 
 }  // namespace accordion

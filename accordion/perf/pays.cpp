@@ -10,8 +10,6 @@
 namespace accordion::perf {
 namespace {
 
-// Of the shortest step: how much longer one may be for the sake of accuracy.
-constexpr double kMilder = 1.01;
 // Of a few nanoseconds each: layers added up, buckets served.
 constexpr std::int64_t kWork = 1'000'000;
 constexpr int kPrices = 6;

@@ -12,6 +12,9 @@ enum class Goal {
   kHarmless,  // The least traffic whose step is no longer than with all layers dense.
 };
 
+// Times the shortest step: how much longer one may be for the sake of accuracy.
+inline constexpr double kMilder = 1.01;
+
 struct Choice {
   std::vector<int> levels;  // kDense, or a place in the layer's levels.
   double seconds = 0, wire_bytes = 0;

@@ -1,0 +1,98 @@
+// What is decided, from steps that are made up.
+#include "accordion/engine/guard_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "accordion/comm/loopback.h"
+
+namespace accordion {
+namespace {
+
+using perf::Goal;
+
+const std::vector<TensorInfo> kTensors = {{"a", {{200, 100}}}, {"b", {{300, 100}}}};
+const std::vector<CodecOptions> kLevels = {parse_codec("topk:keep=0.25"), parse_codec("topk:keep=0.01")};
+const std::vector<int> kMay = {1, 1}, kPlain = {kDense, kDense}, kMild = {0, 0}, kStrong = {1, 1};
+
+// Codecs take no time, and each tensor is a bucket.
+struct Steps {
+  double seconds_per_byte;
+  std::vector<double> ready = {0.01, 0.02};
+  bool mild_leaves_b = false;  // Dense.
+};
+
+WatchedStep step_of(const std::vector<int>& levels, const Steps& steps) {
+  WatchedStep step{levels, 0, {}};
+  for (int i = 0; i < 2; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const double values = static_cast<double>(kTensors[at].shape.count());
+    const bool dense = levels[at] == kDense || (levels[at] == 0 && i == 1 && steps.mild_leaves_b);
+    const double bytes = values * (dense ? 4 : levels[at] == 0 ? 2 : 0.08);
+    WatchedStep::Bucket& bucket = step.buckets.emplace_back();
+    bucket.ready = steps.ready[at];
+    const perf::Collective collective = dense ? perf::Collective::kSum : perf::Collective::kGather;
+    bucket.messages = {{collective, bytes, 1e-4 + steps.seconds_per_byte * bytes}};
+    if (!dense) bucket.layers = {{i, 0, collective, bytes, 0, 0}};
+  }
+  return step;
+}
+
+// Of two ranks that have watched all layers dense, mild and strong.
+StepCosts costs_of(const Steps& steps) {
+  std::optional<StepCosts> costs;
+  run_loopback(1, [&](Communicator& comm) {
+    const Exchange exchange(comm, kTensors, {.levels = kLevels});
+    costs.emplace(exchange, 2);
+  });
+  const std::vector<WatchedStep> watched = {step_of(kPlain, steps), step_of(kMild, steps),
+                                            step_of(kStrong, steps)};
+  costs->learn(watched, {{{0, 0, kTensors[0].shape.count()}}, {{1, 0, kTensors[1].shape.count()}}});
+  return *costs;
+}
+
+// Milliseconds of what was probed, strongest first.
+std::vector<Probed> probed(double strong, double mild) {
+  return {{kStrong, 1e-3 * strong}, {kMild, 1e-3 * mild}};
+}
+
+TEST(GuardChoice, FastestTakesTheMildestOfWhatIsAboutAsFast) {
+  const StepCosts costs = costs_of({.seconds_per_byte = 1e-6});
+  const auto chosen = [&](double dense, double strong, double mild) {
+    const std::vector<int> whole =
+        choose_probed(kMay, probed(strong, mild), 1e-3 * dense, Goal::kFastest).levels;
+    EXPECT_EQ(choose(costs, kMay, probed(strong, mild), 1e-3 * dense, Goal::kFastest).levels, whole);
+    return whole;
+  };
+  EXPECT_EQ(chosen(150, 100, 100.5), kMild);
+  EXPECT_EQ(chosen(150, 100.5, 100), kMild);
+  EXPECT_EQ(chosen(150, 100, 102), kStrong);
+  EXPECT_EQ(chosen(150, 102, 100), kMild);
+  EXPECT_EQ(chosen(100.9, 100, 100.5), kPlain);
+  EXPECT_EQ(chosen(101.5, 100, 100.5), kMild) << "within 1 % of the shortest, not of dense";
+}
+
+// One layer's traffic is hidden: to send it strong makes no step shorter.
+TEST(GuardChoice, FastestTakesAMilderMixtureThatIsAsFast) {
+  const StepCosts costs = costs_of({.seconds_per_byte = 1e-6, .ready = {0.01, 0.2}});
+  const GuardChoice choice = choose(costs, kMay, probed(203, 260), 0.32, Goal::kFastest);
+  EXPECT_EQ(choice.levels, (std::vector{kDense, 1}));
+  EXPECT_NEAR(choice.seconds, 0.203, 0.002);
+}
+
+// Of what is no slower than dense, the least traffic; whatever is faster.
+TEST(GuardChoice, HarmlessTakesTheLeastTraffic) {
+  const StepCosts costs = costs_of({.seconds_per_byte = 1e-6});
+  for (const bool parts : {true, false}) {
+    const auto chosen = [&](double dense, double strong, double mild) {
+      return (parts ? choose(costs, kMay, probed(strong, mild), 1e-3 * dense, Goal::kHarmless)
+                    : choose_probed(kMay, probed(strong, mild), 1e-3 * dense, Goal::kHarmless))
+          .levels;
+    };
+    EXPECT_EQ(chosen(150, 149, 100), kStrong);
+    EXPECT_EQ(chosen(150, 151, 150), kMild);
+    EXPECT_EQ(chosen(150, 151, 151), kPlain);
+  }
+}
+
+}  // namespace
+}  // namespace accordion
