@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "accordion/perf/drawn_testing.h"
 #include "accordion/perf/search.h"
@@ -13,24 +13,9 @@ namespace {
 // All choices there are: the shortest step, and bests under a limit.
 class Everything {
  public:
-  explicit Everything(const StepModel& model) : model_(model) {
-    std::vector<int> levels(model.layers.size(), kDense);
-    // As a counter runs; a bucket is priced anew only where a digit in it changed.
-    std::vector<BucketCost> costs;
-    for (std::size_t b = 0; b < model.ready.size(); ++b) costs.push_back(price(b, levels));
-    while (true) {
-      note(costs);
-      std::size_t i = 0;
-      std::vector<bool> changed(model.ready.size());
-      for (; i < levels.size(); ++i) {
-        changed[static_cast<std::size_t>(model.layers[i].bucket)] = true;
-        if (++levels[i] < static_cast<int>(model.layers[i].levels.size())) break;
-        levels[i] = kDense;
-      }
-      if (i == levels.size()) return;
-      for (std::size_t b = 0; b < costs.size(); ++b)
-        if (changed[b]) costs[b] = price(b, levels);
-    }
+  explicit Everything(const StepModel& model) : model_(model), costs_(model.ready.size()) {
+    for (std::size_t b = 0; b < costs_.size(); ++b) price(b, 0, {});
+    serve(0, Service(model.stretch), 0);
   }
 
   double shortest() const {
@@ -52,23 +37,34 @@ class Everything {
   }
 
  private:
-  BucketCost price(std::size_t bucket, const std::vector<int>& levels) const {
-    BucketLoad load;
-    for (std::size_t i = 0; i < levels.size(); ++i)
-      if (model_.layers[i].bucket == static_cast<int>(bucket)) load.add(model_.layers[i], levels[i]);
-    return cost_of(load, model_.link, model_.ranks);
-  }
-  void note(const std::vector<BucketCost>& costs) {
-    Service service(model_.stretch);
-    double bytes = 0;
-    for (std::size_t b = 0; b < costs.size(); ++b) {
-      service.serve(model_.ready[b], costs[b]);
-      bytes += costs[b].wire_bytes;
+  // A bucket, at all levels of its layers from this one on.
+  void price(std::size_t bucket, std::size_t layer, const BucketLoad& load) {
+    while (layer < model_.layers.size() && model_.layers[layer].bucket != static_cast<int>(bucket)) ++layer;
+    if (layer == model_.layers.size()) {
+      costs_[bucket].push_back(cost_of(load, model_.link, model_.ranks));
+      return;
     }
-    scores_.push_back({service.step_end(model_.backward) + model_.rest, bytes});
+    for (int level = kDense; level < static_cast<int>(model_.layers[layer].levels.size()); ++level) {
+      BucketLoad with = load;
+      with.add(model_.layers[layer], level);
+      price(bucket, layer + 1, with);
+    }
+  }
+  // All buckets from this one on, at all that each may cost.
+  void serve(std::size_t bucket, const Service& before, double bytes) {
+    if (bucket == costs_.size()) {
+      scores_.push_back({before.step_end(model_.backward) + model_.rest, bytes});
+      return;
+    }
+    for (const BucketCost& cost : costs_[bucket]) {
+      Service service = before;
+      service.serve(model_.ready[bucket], cost);
+      serve(bucket + 1, service, bytes + cost.wire_bytes);
+    }
   }
 
   const StepModel& model_;
+  std::vector<std::vector<BucketCost>> costs_;  // Of each bucket.
   std::vector<Score> scores_;
 };
 
@@ -100,7 +96,9 @@ void compare_with_everything(std::uint64_t seed, const DrawnSize& size, Misses& 
   const double shortest = everything.shortest();
   EXPECT_LE(fastest.seconds, 1.02 * shortest);
   misses.seconds = std::max(misses.seconds, fastest.seconds / shortest - 1);
-  misses.milder = std::max(misses.milder, 1 - fastest.wire_bytes / everything.most_traffic(1.01 * shortest));
+  const double mildest = everything.most_traffic(kMilder * shortest);
+  EXPECT_GE(fastest.wire_bytes, 0.98 * mildest);
+  misses.milder = std::max(misses.milder, 1 - fastest.wire_bytes / mildest);
 
   const Choice harmless = what_pays(model, Goal::kHarmless);
   expect_consistent(model, harmless);
@@ -119,18 +117,18 @@ void record(const Misses& misses) {
 TEST(WhatPays, IsWithinTwoPerCentOfAllChoices) {
   Misses misses;
   for (int seed = 0; seed < 200; ++seed)
-    compare_with_everything(seed, {.layers = 1 + seed % 7, .levels = 3, .buckets = 1 + seed / 7 % 4}, misses);
+    compare_with_everything(seed, {.layers = 1 + seed % 10, .levels = 3, .buckets = 1 + seed / 10 % 5},
+                            misses);
   record(misses);
 }
 
-TEST(WhatPays, IsWithinTwoPerCentOfAllChoicesOfTenLayers) {
-  Misses misses;
-  for (int seed = 6080; seed < 6100; ++seed)
-    compare_with_everything(seed, {.layers = 10, .levels = 3, .buckets = 1 + seed % 5}, misses);
-  record(misses);
+// This thread's: what others run beside it does not count.
+double processor_seconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Less than 10 ms where nothing else runs; a machine that is busy with builds takes longer.
 TEST(WhatPays, TakesMillisecondsForALargeModel) {
   double slowest = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -138,10 +136,9 @@ TEST(WhatPays, TakesMillisecondsForALargeModel) {
     for (const Goal goal : {Goal::kFastest, Goal::kHarmless}) {
       double seconds = 1;
       for (int k = 0; k < 3; ++k) {
-        const auto begin = std::chrono::steady_clock::now();
+        const double begin = processor_seconds();
         const Choice choice = what_pays(model, goal);
-        seconds = std::min(seconds,
-                           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+        seconds = std::min(seconds, processor_seconds() - begin);
         EXPECT_LE(choice.seconds, choice.dense_seconds * (goal == Goal::kFastest ? 1.01 : 1));
       }
       slowest = std::max(slowest, seconds);
@@ -149,7 +146,7 @@ TEST(WhatPays, TakesMillisecondsForALargeModel) {
   }
   RecordProperty("slowest_ms", std::to_string(1e3 * slowest));
 #ifdef NDEBUG
-  EXPECT_LT(slowest, 0.030);
+  EXPECT_LT(slowest, 0.010);
 #endif
 }
 
