@@ -29,6 +29,8 @@ void Guard::allow(std::span<const int> may) {
   if (replays_) return replay();
   if (verdict_) return obey();
   if (step_ > 0 && before == may_) return;
+  // Steps were slower than dense ones: other levels are tried when the wait is over, too.
+  if (retry_at_ >= 0) return;
   // Never stronger than it may be, whatever pays.
   const bool known = phase_ == Phase::kGuarding &&
                      std::all_of(costs_.tensors().begin(), costs_.tensors().end(), [&](int tensor) {
@@ -47,6 +49,7 @@ void Guard::allow(std::span<const int> may) {
 void Guard::start_anew() {
   if (replays_ || verdict_) return;
   phase_ = Phase::kSettling;
+  retry_at_ = -1;
   blocks_.clear();
   buckets_.clear();
   before_alarm_.reset();
@@ -223,9 +226,8 @@ void Guard::end_window() {
              : "as expected");
   if (window->verdict == Verdict::kSlowerThanDense) return fall_back();
   if (window->verdict == Verdict::kOff || retry) {
-    retry_at_ = -1;
     if (!retry) before_drift_ = in_force_;
-    return start_probe("steps do not take what they should");
+    return start_probe(retry ? "time for another attempt" : "steps do not take what they should");
   }
   // More dense steps, which cost nothing where others are slower, and tell where dense ones may be shorter by now.
   if (watch_.doubts() || window->verdict == Verdict::kStillPays) next_dense_ = step_;
@@ -291,6 +293,7 @@ void Guard::load_state(const StateReader& state) {
   events_.clear();
   for (const Json& event : Json::parse(text)) from_json(event, events_.emplace_back());
   phase_ = Phase::kSettling;
+  retry_at_ = -1;
   while (replayed_ < recorded_.size() && recorded_[replayed_].step <= step_) ++replayed_;
   put({levels.begin(), levels.end()});
   if (replays_) return exchange_.set_plain(plain);

@@ -134,7 +134,10 @@ class Guard {
   std::vector<double> recent_;       // Seconds of steps since the last glance, as this rank had them.
   std::vector<WatchedStep> latest_;  // The last steps, where all layers are dense.
   int recent_steps_ = 0, window_steps_ = 0;
-  std::int64_t next_dense_ = 0, retry_at_ = -1, wait_ = 200;
+  std::int64_t next_dense_ = 0;
+  std::int64_t retry_at_ =
+      -1;  // Not -1: all layers are dense, because compressed steps were slower, until then.
+  std::int64_t wait_ = 200;
 
   std::vector<GuardEvent> events_;
   std::uint64_t control_bytes_ = 0;

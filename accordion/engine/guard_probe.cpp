@@ -23,6 +23,7 @@ std::vector<int> Guard::capped(int level) const {
 
 // Dense, strong, mild, mild, strong, dense: what drifts meanwhile cancels.
 void Guard::start_probe(const std::string& why) {
+  retry_at_ = -1;  // This is the attempt.
   std::set<int> caps(may_.begin(), may_.end());
   for (int level = 0; level < *caps.rbegin(); ++level) caps.insert(level);
   std::erase_if(caps, [&](int level) {
@@ -52,7 +53,6 @@ void Guard::start_probe(const std::string& why) {
 
 // Steps are not what they were. What was in force before is remembered, to see whether it was worth the probe.
 void Guard::alarm(const std::string& why) {
-  retry_at_ = -1;
   before_alarm_ = in_force_;
   start_probe(why);
 }

@@ -96,26 +96,87 @@ TEST(Guard, MeetsAChangedNetwork) {
 }
 
 // Steps that turn out slower than dense ones, although the probe had shown them no slower.
+void run_deceived(Rank& rank, int steps) {
+  World deceiving = kFast;
+  for (int k = 0; k < steps; ++k) {
+    // Slow only where most of the last steps were compressed alike: never in a probe.
+    const auto& log = rank.log();
+    const auto strong = log.size() < 12 ? 0
+                                        : std::count_if(log.end() - 12, log.end(),
+                                                        [](const auto& levels) { return levels[0] == 1; });
+    deceiving.surprise = strong > 8 && !rank.next_is_plain() ? 1.08 : 1;
+    rank.run(1, deceiving);
+  }
+}
+
+std::vector<GuardEvent> events_of(const std::vector<GuardEvent>& events, const std::string& event,
+                                  const std::string& reason) {
+  std::vector<GuardEvent> found;
+  for (const GuardEvent& each : events)
+    if (each.event == event && each.reason.find(reason) != std::string::npos) found.push_back(each);
+  return found;
+}
+
 TEST(Guard, FallsBackAndWaitsLongerEachTime) {
   on_ranks([](Communicator& comm) {
     Rank rank(comm, perf::Goal::kHarmless);
-    World deceiving = kFast;
-    for (int k = 0; k < 4000; ++k) {
-      // Slow only where most of the last steps were compressed alike: never in a probe.
-      const auto& log = rank.log();
-      const auto strong = log.size() < 12 ? 0
-                                          : std::count_if(log.end() - 12, log.end(),
-                                                          [](const auto& levels) { return levels[0] == 1; });
-      deceiving.surprise = strong > 8 && !rank.next_is_plain() ? 1.08 : 1;
-      rank.run(1, deceiving);
-    }
-    std::vector<std::int64_t> falls;  // Steps at which all became dense for good.
-    for (const GuardEvent& event : record_of(rank, comm))
-      if (event.event == "fall back") falls.push_back(event.step);
+    run_deceived(rank, 4000);
+    const std::vector<GuardEvent> falls = events_of(record_of(rank, comm), "fall back", "");
     ASSERT_GE(falls.size(), 3u);
-    EXPECT_GE(falls[1] - falls[0], 200);
-    EXPECT_GE(falls[2] - falls[1], 400);
+    EXPECT_GE(falls[1].step - falls[0].step, 200);
+    EXPECT_GE(falls[2].step - falls[1].step, 400);
     agreed(comm, rank.log().back());
+  });
+}
+
+// The controller changes its mind while all layers are dense because compression was slower.
+TEST(Guard, OtherLevelsDoNotEndTheWait) {
+  on_ranks([](Communicator& comm) {
+    Rank rank(comm, perf::Goal::kHarmless);
+    std::vector<GuardEvent> events;
+    while (events_of(events, "fall back", "").empty()) {
+      ASSERT_LT(rank.log().size(), 1000u);
+      run_deceived(rank, 1);
+      for (GuardEvent& event : record_of(rank, comm)) events.push_back(std::move(event));
+    }
+    const auto fell = static_cast<int>(rank.log().size());
+    const std::vector<std::vector<int>> turns = {{0, 1, 1}, {1, 0, 1}};
+    for (const std::vector<int>& may : turns) {
+      rank.run(70, kFast);
+      rank.guard().allow(may);
+    }
+    rank.run(60, kFast);
+    for (int s = fell; s < fell + 200; ++s)
+      ASSERT_EQ(rank.log()[static_cast<std::size_t>(s)], kDenseAll) << s;
+    // What is tried then is what may be by then, and the attempt is the only one.
+    EXPECT_EQ(rank.run(120, kFast), (std::vector{1, 0, kDense}));
+    rank.run(1000, kFast);
+    for (GuardEvent& event : record_of(rank, comm)) events.push_back(std::move(event));
+    EXPECT_EQ(events_of(events, "check", "time for another attempt").size(), 1u);
+
+    Rank again(comm, events);
+    again.run(fell, kSlow);
+    for (const std::vector<int>& may : turns) {
+      again.run(70, kSlow);
+      again.guard().allow(may);
+    }
+    again.run(60 + 120 + 1000, kSlow);
+    EXPECT_EQ(again.log(), rank.log());
+  });
+}
+
+// What was slower need not be so with another batch: it is probed again at once, and that is the attempt.
+TEST(Guard, AChangedBatchEndsTheWait) {
+  on_ranks([](Communicator& comm) {
+    Rank rank(comm, perf::Goal::kHarmless);
+    while (events_of(record_of(rank, comm), "fall back", "").empty()) {
+      ASSERT_LT(rank.log().size(), 1000u);
+      run_deceived(rank, 1);
+    }
+    rank.guard().start_anew();
+    EXPECT_EQ(rank.run(100, kFast)[0], 1);
+    rank.run(1000, kFast);
+    EXPECT_TRUE(events_of(record_of(rank, comm), "check", "time for another attempt").empty());
   });
 }
 
