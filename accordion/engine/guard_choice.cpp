@@ -23,13 +23,16 @@ class Foreseen {
 
   const perf::StepModel& model() const { return model_; }
 
-  // A layer that its codecs leave dense has no levels.
+  // Levels that leave a layer dense are one and the same.
   std::vector<int> places(const std::vector<int>& levels) const {
     std::vector<int> places;
     for (std::size_t p = 0; p < model_.layers.size(); ++p)
-      places.push_back(
-          model_.layers[p].levels.empty() ? kDense : levels[static_cast<std::size_t>(costs_.tensors()[p])]);
+      places.push_back(in_effect(p, levels[static_cast<std::size_t>(costs_.tensors()[p])]));
     return places;
+  }
+  int in_effect(std::size_t place, int level) const {
+    const perf::LayerModel& layer = model_.layers[place];
+    return layer.levels.empty() || layer.goes_dense(level) ? kDense : level;
   }
   double seconds(const std::vector<int>& levels) const { return perf::step_seconds(model_, places(levels)); }
   double bytes(const std::vector<int>& levels) const {
@@ -75,7 +78,7 @@ std::vector<std::string> reasons(const Foreseen& foreseen, const StepCosts& cost
     const auto tensor = static_cast<std::size_t>(costs.tensors()[p]);
     const int level = chosen[tensor];
     std::string& reason = reasons[tensor];
-    if (foreseen.model().layers[p].levels.empty()) {
+    if (foreseen.model().layers[p].levels.empty() || foreseen.in_effect(p, level) != level) {
       reason = "not worth compressing";
       continue;
     }
@@ -109,11 +112,11 @@ GuardChoice choose(const StepCosts& costs, std::span<const int> may, const std::
   const perf::Choice found = perf::what_pays(foreseen.model(), goal);
   std::vector<int> levels = dense;
   for (std::size_t p = 0; p < found.levels.size(); ++p)
-    levels[static_cast<std::size_t>(costs.tensors()[p])] = found.levels[p];
+    levels[static_cast<std::size_t>(costs.tensors()[p])] = foreseen.in_effect(p, found.levels[p]);
   const bool was_probed = std::any_of(probed.begin(), probed.end(), [&](const Probed& each) {
-    return foreseen.places(each.first) == found.levels;
+    return foreseen.places(each.first) == foreseen.places(levels);
   });
-  if (!was_probed && found.levels != foreseen.places(dense))
+  if (!was_probed && !all_dense(levels))
     candidates.push_back({levels, scale * found.seconds, found.wire_bytes});
   const Candidate& best = best_of(candidates, goal);
   return {best.levels, best.seconds, reasons(foreseen, costs, may, best.levels, scale, dense_seconds)};

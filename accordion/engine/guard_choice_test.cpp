@@ -94,5 +94,21 @@ TEST(GuardChoice, HarmlessTakesTheLeastTraffic) {
   }
 }
 
+// As a codec's mild setting does with a tensor that it would hardly shrink.
+TEST(GuardChoice, ALevelThatLeavesALayerDenseCostsWhatDenseDoes) {
+  const StepCosts costs = costs_of({.seconds_per_byte = 1e-6, .mild_leaves_b = true});
+  const perf::StepModel model = costs.model(kMay);
+  const perf::Timeline mild = perf::simulate(model, kMild),
+                       mixed = perf::simulate(model, std::vector{0, kDense});
+  EXPECT_EQ(mild.seconds, mixed.seconds);
+  EXPECT_EQ(mild.wire_bytes, mixed.wire_bytes);
+  // The stronger sends less; what the milder sends of b counts.
+  const GuardChoice least = choose(costs, kMay, probed(150, 150), 0.2, Goal::kHarmless);
+  EXPECT_EQ(least.levels, kStrong);
+  const GuardChoice fast = choose(costs, kMay, probed(192, 150), 0.2, Goal::kFastest);
+  EXPECT_EQ(fast.levels, kMild);
+  EXPECT_EQ(fast.reasons[1], "not worth compressing");
+}
+
 }  // namespace
 }  // namespace accordion

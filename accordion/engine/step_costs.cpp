@@ -231,12 +231,12 @@ perf::LayerCost StepCosts::dense_cost(std::size_t place) const {
   return {{{perf::Collective::kSum, bytes, dense_prepare_[bucket] * share(place), 0}}};
 }
 
-// What was not watched is told from the other tensors at the level, in proportion. No rounds: dense, or unknown.
-perf::LayerCost StepCosts::cost(std::size_t place, int level) const {
+// What was not watched is told from the other tensors at the level, in proportion. Nothing: it cannot be told.
+std::optional<perf::LayerCost> StepCosts::cost(std::size_t place, int level) const {
   const int tensor = tensors_[place];
   perf::LayerCost cost;
   if (const auto found = costs_.find({tensor, level}); found != costs_.end()) {
-    if (found->second.rounds.empty()) return {};
+    if (found->second.rounds.empty()) return cost;
     cost = found->second;
   } else if (const auto rate = rates_.find(level); rate != rates_.end()) {
     cost.rounds = rate->second.rounds;
@@ -247,7 +247,7 @@ perf::LayerCost StepCosts::cost(std::size_t place, int level) const {
       round.decode *= part;
     }
   } else {
-    return {};
+    return std::nullopt;
   }
   cost.rounds[0].encode += other_prepare_[static_cast<std::size_t>(bucket_of_[place])] * share(place);
   return cost;
@@ -264,13 +264,14 @@ perf::StepModel StepCosts::model(std::span<const int> may) const {
     perf::LayerModel& layer =
         model.layers.emplace_back(perf::LayerModel{bucket_of_[place], dense_cost(place), {}});
     const int most = may[static_cast<std::size_t>(tensors_[place])];
-    for (int level = 0; level <= most; ++level) layer.levels.push_back(cost(place, level));
+    bool compresses = false;
+    for (int level = 0; level <= most; ++level) {
+      const std::optional<perf::LayerCost> known = cost(place, level);
+      compresses = compresses || (known && !known->rounds.empty());
+      layer.levels.push_back(known.value_or(perf::LayerCost{{{perf::Collective::kSum, 0, kNever, 0}}}));
+    }
     // A layer that goes dense at all of them has nothing to choose.
-    if (std::all_of(layer.levels.begin(), layer.levels.end(),
-                    [](const perf::LayerCost& cost) { return cost.rounds.empty(); }))
-      layer.levels.clear();
-    for (perf::LayerCost& each : layer.levels)
-      if (each.rounds.empty()) each.rounds = {{perf::Collective::kSum, 0, kNever, 0}};
+    if (!compresses) layer.levels.clear();
   }
   return model;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -66,7 +67,7 @@ class StepCosts {
   void learn_link(std::span<const WatchedStep> steps);
   void learn_stretch(std::span<const WatchedStep> steps);
   perf::LayerCost dense_cost(std::size_t place) const;
-  perf::LayerCost cost(std::size_t place, int level) const;
+  std::optional<perf::LayerCost> cost(std::size_t place, int level) const;
   double share(std::size_t place) const;  // Of its bucket's values.
 
   std::vector<std::size_t> counts_;

@@ -7,7 +7,7 @@ namespace accordion::perf {
 void BucketLoad::add(const LayerModel& layer, int level) {
   const std::vector<LayerRound>& parts = layer.at(level).rounds;
   assert(parts.size() <= kMostRounds);
-  if (level == kDense) {
+  if (layer.goes_dense(level)) {
     for (const LayerRound& part : parts) {
       rounds[0].encode += part.encode;
       dense.bytes += part.bytes;

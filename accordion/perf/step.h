@@ -31,7 +31,8 @@ struct LayerRound {
 
 // One layer at one level.
 struct LayerCost {
-  std::vector<LayerRound> rounds;  // At most kMostRounds. A dense layer has one, a sum.
+  // At most kMostRounds. A dense layer has one, a sum; a level that has none leaves the layer dense.
+  std::vector<LayerRound> rounds;
 };
 
 struct LayerModel {
@@ -39,8 +40,11 @@ struct LayerModel {
   LayerCost dense = {};
   std::vector<LayerCost> levels = {};  // Those it may get, mildest first.
 
+  bool goes_dense(int level) const {
+    return level == kDense || levels[static_cast<std::size_t>(level)].rounds.empty();
+  }
   const LayerCost& at(int level) const {
-    return level == kDense ? dense : levels[static_cast<std::size_t>(level)];
+    return goes_dense(level) ? dense : levels[static_cast<std::size_t>(level)];
   }
 };
 
