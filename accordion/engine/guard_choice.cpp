@@ -67,12 +67,23 @@ const Candidate& best_of(const std::vector<Candidate>& candidates, perf::Goal go
   return *best;
 }
 
+// Whether none of what was probed was better than dense.
+bool none_shorter(const std::vector<Probed>& probed, double dense_seconds, perf::Goal goal) {
+  const double margin = goal == perf::Goal::kFastest ? perf::kMilder : 1;
+  return !probed.empty() && std::all_of(probed.begin(), probed.end(), [&](const Probed& each) {
+    return margin * each.second >= dense_seconds;
+  });
+}
+
 // Each layer's level, by what it would be to have it otherwise. `scale`: of measured seconds to simulated ones.
 std::vector<std::string> reasons(const Foreseen& foreseen, const StepCosts& costs, std::span<const int> may,
-                                 const std::vector<int>& chosen, double scale, double dense_seconds) {
+                                 const std::vector<Probed>& probed, const std::vector<int>& chosen,
+                                 double scale, double dense_seconds, perf::Goal goal) {
   std::vector<std::string> reasons(may.size());
   std::vector<int> levels = chosen;
   const double seconds = foreseen.seconds(levels);
+  const bool fastest = goal == perf::Goal::kFastest;
+  const bool tried = all_dense(chosen) && none_shorter(probed, dense_seconds, goal);
   const std::string of = " of " + ms_text(dense_seconds) + " ms";
   for (std::size_t p = 0; p < costs.tensors().size(); ++p) {
     const auto tensor = static_cast<std::size_t>(costs.tensors()[p]);
@@ -85,12 +96,20 @@ std::vector<std::string> reasons(const Foreseen& foreseen, const StepCosts& cost
     levels[tensor] = level == kDense ? may[tensor] : kDense;
     const double gain = scale * (foreseen.seconds(levels) - seconds);
     levels[tensor] = level;
-    const bool tells = gain > 1e-3 * dense_seconds;
-    if (level == kDense)
+    const bool shorter = gain > 1e-3 * dense_seconds, longer = gain < -1e-3 * dense_seconds;
+    if (level != kDense)
+      reason = shorter  ? "saves " + ms_text(gain) + of
+               : longer ? "saves traffic, for " + ms_text(-gain) + of
+                        : "saves traffic at no cost";
+    else if (shorter)
+      reason = "dense: compressing it would cost " + ms_text(gain) + of;
+    else if (tried && (longer || !fastest))  // Whatever is foreseen.
+      reason = "dense: compressed steps were no shorter";
+    else if (longer)
       reason =
-          tells ? "dense: compressing it would cost " + ms_text(gain) + of : "dense: hidden behind backward";
+          fastest ? "dense: compressing it would save less than 1 %" : "dense: it sends no less compressed";
     else
-      reason = tells ? "saves " + ms_text(gain) + of : "saves traffic at no cost";
+      reason = "dense: hidden behind backward";
   }
   return reasons;
 }
@@ -119,7 +138,8 @@ GuardChoice choose(const StepCosts& costs, std::span<const int> may, const std::
   if (!was_probed && !all_dense(levels))
     candidates.push_back({levels, scale * found.seconds, found.wire_bytes});
   const Candidate& best = best_of(candidates, goal);
-  return {best.levels, best.seconds, reasons(foreseen, costs, may, best.levels, scale, dense_seconds)};
+  return {best.levels, best.seconds,
+          reasons(foreseen, costs, may, probed, best.levels, scale, dense_seconds, goal)};
 }
 
 GuardChoice choose_probed(std::span<const int> may, const std::vector<Probed>& probed, double dense_seconds,

@@ -110,5 +110,21 @@ TEST(GuardChoice, ALevelThatLeavesALayerDenseCostsWhatDenseDoes) {
   EXPECT_EQ(fast.reasons[1], "not worth compressing");
 }
 
+TEST(GuardChoice, ReasonsSayWhatWasMeasuredWhereItIsNotWhatWasForeseen) {
+  const StepCosts slow = costs_of({.seconds_per_byte = 1e-6});
+  for (const Goal goal : {Goal::kFastest, Goal::kHarmless}) {
+    const GuardChoice choice = choose(slow, kMay, probed(160, 155), 0.15, goal);
+    EXPECT_EQ(choice.levels, kPlain);
+    EXPECT_EQ(choice.reasons[0], "dense: compressed steps were no shorter");
+  }
+  // All is hidden but b's 120 kB, of which a link of 1 GB/s makes 0.12 of 20 ms.
+  const StepCosts fast = costs_of({.seconds_per_byte = 1e-9});
+  const GuardChoice choice = choose(fast, kMay, probed(20.1, 20.15), 0.0202, Goal::kFastest);
+  EXPECT_EQ(choice.levels, kPlain);
+  EXPECT_EQ(choice.reasons[0], "dense: hidden behind backward");
+  EXPECT_EQ(choose(fast, kMay, {}, 0.0202, Goal::kFastest).reasons[1],
+            "dense: compressing it would save less than 1 %");
+}
+
 }  // namespace
 }  // namespace accordion
