@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "accordion/engine/guard_testing.h"
+#include "accordion/engine/steering.h"
 
 namespace accordion {
 namespace {
@@ -177,6 +179,34 @@ TEST(Guard, AChangedBatchEndsTheWait) {
     EXPECT_EQ(rank.run(100, kFast)[0], 1);
     rank.run(1000, kFast);
     EXPECT_TRUE(events_of(record_of(rank, comm), "check", "time for another attempt").empty());
+  });
+}
+
+// Small batches, small ones again, and large ones; any level all the time.
+class Growing final : public Controller {
+ public:
+  Decision first() override { return decision(64); }
+  Decision decide(const Observation& now) override { return decision(now.window == 0 ? 64 : 128); }
+
+ private:
+  static Decision decision(std::int64_t batch) { return {{1, 1, 1}, {"", "", ""}, batch, ""}; }
+};
+
+TEST(Guard, IsToldOfAChangedBatch) {
+  on_ranks([](Communicator& comm) {
+    Rank rank(comm, perf::Goal::kHarmless);
+    Steering steering(0, kGuardedLevels, comm.rank() == 0 ? std::make_unique<Growing>() : nullptr,
+                      rank.exchange(), &rank.guard(), comm, 0.1);
+    const auto probes_of_epoch = [&] {
+      rank.run(100, kSlow);
+      const auto probes = events_of(record_of(rank, comm), "probe", "what steps cost is not known yet");
+      steering.end_epoch(0.1, false);
+      return probes.size();
+    };
+    EXPECT_GT(probes_of_epoch(), 0u);
+    EXPECT_EQ(probes_of_epoch(), 0u);
+    EXPECT_EQ(steering.batch(), 128);
+    EXPECT_GT(probes_of_epoch(), 0u) << "a step is not what it was";
   });
 }
 

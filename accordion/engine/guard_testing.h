@@ -47,6 +47,7 @@ class Rank {
   }
 
   Guard& guard() { return guard_; }
+  Exchange& exchange() { return exchange_; }
 
   // Runs steps; the levels of the last one, kDense where nothing was compressed.
   std::vector<int> run(int steps, const World& world) {
