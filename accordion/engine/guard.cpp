@@ -124,8 +124,9 @@ void Guard::decide(const std::string& why) {
   std::vector<std::int64_t> message(may_.size() + 1);
   if (ranks_.rank() == 0) {
     const double dense = watch_.dense().value;
-    GuardChoice choice = elsewhere_ ? choose_probed(may_, measured_, dense, goal_)
-                                    : choose(costs_, may_, measured_, dense, goal_);
+    const std::vector<std::string> names = level_names(levels_);
+    GuardChoice choice = elsewhere_ ? choose_probed(may_, measured_, dense, goal_, names)
+                                    : choose(costs_, may_, measured_, dense, goal_, names);
     std::copy(choice.levels.begin(), choice.levels.end(), message.begin());
     message.back() = std::bit_cast<std::int64_t>(choice.seconds);
     reasons_ = std::move(choice.reasons);

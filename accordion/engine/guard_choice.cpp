@@ -78,7 +78,8 @@ bool none_shorter(const std::vector<Probed>& probed, double dense_seconds, perf:
 // Each layer's level, by what it would be to have it otherwise. `scale`: of measured seconds to simulated ones.
 std::vector<std::string> reasons(const Foreseen& foreseen, const StepCosts& costs, std::span<const int> may,
                                  const std::vector<Probed>& probed, const std::vector<int>& chosen,
-                                 double scale, double dense_seconds, perf::Goal goal) {
+                                 double scale, double dense_seconds, perf::Goal goal,
+                                 std::span<const std::string> names) {
   std::vector<std::string> reasons(may.size());
   std::vector<int> levels = chosen;
   const double seconds = foreseen.seconds(levels);
@@ -98,9 +99,10 @@ std::vector<std::string> reasons(const Foreseen& foreseen, const StepCosts& cost
     levels[tensor] = level;
     const bool shorter = gain > 1e-3 * dense_seconds, longer = gain < -1e-3 * dense_seconds;
     if (level != kDense)
-      reason = shorter  ? "saves " + ms_text(gain) + of
-               : longer ? "saves traffic, for " + ms_text(-gain) + of
-                        : "saves traffic at no cost";
+      reason = names[static_cast<std::size_t>(level)] + ": " +
+               (shorter  ? "saves " + ms_text(gain) + of
+                : longer ? "saves traffic, for " + ms_text(-gain) + of
+                         : "saves traffic at no cost");
     else if (shorter)
       reason = "dense: compressing it would cost " + ms_text(gain) + of;
     else if (tried && (longer || !fastest))  // Whatever is foreseen.
@@ -116,8 +118,15 @@ std::vector<std::string> reasons(const Foreseen& foreseen, const StepCosts& cost
 
 }  // namespace
 
+std::vector<std::string> level_names(std::span<const CodecOptions> levels) {
+  if (levels.size() == 2) return {"mild", "strong"};
+  std::vector<std::string> names;
+  for (const CodecOptions& level : levels) names.push_back(codec_text(level));
+  return names;
+}
+
 GuardChoice choose(const StepCosts& costs, std::span<const int> may, const std::vector<Probed>& probed,
-                   double dense_seconds, perf::Goal goal) {
+                   double dense_seconds, perf::Goal goal, std::span<const std::string> names) {
   const Foreseen foreseen(costs, may);
   const std::vector<int> dense(may.size(), kDense);
   std::vector<double> longer = {dense_seconds / std::max(foreseen.seconds(dense), 1e-9)};
@@ -139,21 +148,23 @@ GuardChoice choose(const StepCosts& costs, std::span<const int> may, const std::
     candidates.push_back({levels, scale * found.seconds, found.wire_bytes});
   const Candidate& best = best_of(candidates, goal);
   return {best.levels, best.seconds,
-          reasons(foreseen, costs, may, probed, best.levels, scale, dense_seconds, goal)};
+          reasons(foreseen, costs, may, probed, best.levels, scale, dense_seconds, goal, names)};
 }
 
 GuardChoice choose_probed(std::span<const int> may, const std::vector<Probed>& probed, double dense_seconds,
-                          perf::Goal goal) {
+                          perf::Goal goal, std::span<const std::string> names) {
   // Probed strongest first: with no bytes to compare, their order stands for these.
   std::vector<Candidate> candidates = {
       {std::vector<int>(may.size(), kDense), dense_seconds, static_cast<double>(probed.size())}};
   for (const auto& [levels, seconds] : probed)
     candidates.push_back({levels, seconds, static_cast<double>(candidates.size() - 1)});
   const Candidate& best = best_of(candidates, goal);
-  const std::string reason = all_dense(best.levels) ? "dense: steps are no shorter compressed"
-                                                    : "steps take " + ms_text(best.seconds) + " instead of " +
-                                                          ms_text(dense_seconds) + " ms";
-  return {best.levels, best.seconds, std::vector<std::string>(may.size(), reason)};
+  std::vector<std::string> reasons(may.size(), "dense: steps are no shorter compressed");
+  for (std::size_t i = 0; i < may.size(); ++i)
+    if (const int level = best.levels[i]; level != kDense)
+      reasons[i] = names[static_cast<std::size_t>(level)] + ": steps take " + ms_text(best.seconds) +
+                   " instead of " + ms_text(dense_seconds) + " ms";
+  return {best.levels, best.seconds, std::move(reasons)};
 }
 
 }  // namespace accordion

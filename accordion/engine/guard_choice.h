@@ -25,13 +25,16 @@ struct GuardChoice {
   std::vector<std::string> reasons;
 };
 
+// What reasons call them: mild and strong, where there are two.
+std::vector<std::string> level_names(std::span<const CodecOptions> levels);
+
 // `may`: per tensor. `dense_seconds`: of a plain step, as measured. What was measured counts for more than what follows from parts:
 // a choice that was probed takes what it took then, and others are longer than simulated by as much as those were.
 GuardChoice choose(const StepCosts& costs, std::span<const int> may, const std::vector<Probed>& probed,
-                   double dense_seconds, perf::Goal goal);
+                   double dense_seconds, perf::Goal goal, std::span<const std::string> names);
 
 // The same where nothing is known of parts: the best of what was probed.
 GuardChoice choose_probed(std::span<const int> may, const std::vector<Probed>& probed, double dense_seconds,
-                          perf::Goal goal);
+                          perf::Goal goal, std::span<const std::string> names);
 
 }  // namespace accordion

@@ -14,6 +14,8 @@ const std::vector<TensorInfo> kTensors = {{"a", {{200, 100}}}, {"b", {{300, 100}
 const std::vector<CodecOptions> kLevels = {parse_codec("topk:keep=0.25"), parse_codec("topk:keep=0.01")};
 const std::vector<int> kMay = {1, 1}, kPlain = {kDense, kDense}, kMild = {0, 0}, kStrong = {1, 1};
 
+const std::vector<std::string> kNames = level_names(kLevels);
+
 // Codecs take no time, and each tensor is a bucket.
 struct Steps {
   double seconds_per_byte;
@@ -59,8 +61,8 @@ TEST(GuardChoice, FastestTakesTheMildestOfWhatIsAboutAsFast) {
   const StepCosts costs = costs_of({.seconds_per_byte = 1e-6});
   const auto chosen = [&](double dense, double strong, double mild) {
     const std::vector<int> whole =
-        choose_probed(kMay, probed(strong, mild), 1e-3 * dense, Goal::kFastest).levels;
-    EXPECT_EQ(choose(costs, kMay, probed(strong, mild), 1e-3 * dense, Goal::kFastest).levels, whole);
+        choose_probed(kMay, probed(strong, mild), 1e-3 * dense, Goal::kFastest, kNames).levels;
+    EXPECT_EQ(choose(costs, kMay, probed(strong, mild), 1e-3 * dense, Goal::kFastest, kNames).levels, whole);
     return whole;
   };
   EXPECT_EQ(chosen(150, 100, 100.5), kMild);
@@ -74,7 +76,7 @@ TEST(GuardChoice, FastestTakesTheMildestOfWhatIsAboutAsFast) {
 // One layer's traffic is hidden: to send it strong makes no step shorter.
 TEST(GuardChoice, FastestTakesAMilderMixtureThatIsAsFast) {
   const StepCosts costs = costs_of({.seconds_per_byte = 1e-6, .ready = {0.01, 0.2}});
-  const GuardChoice choice = choose(costs, kMay, probed(203, 260), 0.32, Goal::kFastest);
+  const GuardChoice choice = choose(costs, kMay, probed(203, 260), 0.32, Goal::kFastest, kNames);
   EXPECT_EQ(choice.levels, (std::vector{kDense, 1}));
   EXPECT_NEAR(choice.seconds, 0.203, 0.002);
 }
@@ -84,8 +86,8 @@ TEST(GuardChoice, HarmlessTakesTheLeastTraffic) {
   const StepCosts costs = costs_of({.seconds_per_byte = 1e-6});
   for (const bool parts : {true, false}) {
     const auto chosen = [&](double dense, double strong, double mild) {
-      return (parts ? choose(costs, kMay, probed(strong, mild), 1e-3 * dense, Goal::kHarmless)
-                    : choose_probed(kMay, probed(strong, mild), 1e-3 * dense, Goal::kHarmless))
+      return (parts ? choose(costs, kMay, probed(strong, mild), 1e-3 * dense, Goal::kHarmless, kNames)
+                    : choose_probed(kMay, probed(strong, mild), 1e-3 * dense, Goal::kHarmless, kNames))
           .levels;
     };
     EXPECT_EQ(chosen(150, 149, 100), kStrong);
@@ -103,26 +105,39 @@ TEST(GuardChoice, ALevelThatLeavesALayerDenseCostsWhatDenseDoes) {
   EXPECT_EQ(mild.seconds, mixed.seconds);
   EXPECT_EQ(mild.wire_bytes, mixed.wire_bytes);
   // The stronger sends less; what the milder sends of b counts.
-  const GuardChoice least = choose(costs, kMay, probed(150, 150), 0.2, Goal::kHarmless);
+  const GuardChoice least = choose(costs, kMay, probed(150, 150), 0.2, Goal::kHarmless, kNames);
   EXPECT_EQ(least.levels, kStrong);
-  const GuardChoice fast = choose(costs, kMay, probed(192, 150), 0.2, Goal::kFastest);
+  const GuardChoice fast = choose(costs, kMay, probed(192, 150), 0.2, Goal::kFastest, kNames);
   EXPECT_EQ(fast.levels, kMild);
   EXPECT_EQ(fast.reasons[1], "not worth compressing");
+}
+
+TEST(GuardChoice, ReasonsNameTheLevel) {
+  EXPECT_EQ(kNames, (std::vector<std::string>{"mild", "strong"}));
+  EXPECT_EQ(level_names(std::span(kLevels).first(1)), std::vector{codec_text(kLevels[0])});
+  const StepCosts slow = costs_of({.seconds_per_byte = 1e-6}), fast = costs_of({.seconds_per_byte = 1e-12});
+  const GuardChoice saves = choose(slow, kMay, probed(20, 90), 0.215, Goal::kFastest, kNames);
+  EXPECT_EQ(saves.levels, kStrong);
+  EXPECT_EQ(saves.reasons[1].rfind("strong: saves 1", 0), 0u) << saves.reasons[1];
+  EXPECT_EQ(choose(fast, kMay, probed(21, 20), 0.02, Goal::kHarmless, kNames).reasons[0],
+            "mild: saves traffic at no cost");
+  EXPECT_EQ(choose_probed(kMay, probed(31, 180), 0.18, Goal::kHarmless, kNames).reasons[0],
+            "strong: steps take 31.0 instead of 180 ms");
 }
 
 TEST(GuardChoice, ReasonsSayWhatWasMeasuredWhereItIsNotWhatWasForeseen) {
   const StepCosts slow = costs_of({.seconds_per_byte = 1e-6});
   for (const Goal goal : {Goal::kFastest, Goal::kHarmless}) {
-    const GuardChoice choice = choose(slow, kMay, probed(160, 155), 0.15, goal);
+    const GuardChoice choice = choose(slow, kMay, probed(160, 155), 0.15, goal, kNames);
     EXPECT_EQ(choice.levels, kPlain);
     EXPECT_EQ(choice.reasons[0], "dense: compressed steps were no shorter");
   }
   // All is hidden but b's 120 kB, of which a link of 1 GB/s makes 0.12 of 20 ms.
   const StepCosts fast = costs_of({.seconds_per_byte = 1e-9});
-  const GuardChoice choice = choose(fast, kMay, probed(20.1, 20.15), 0.0202, Goal::kFastest);
+  const GuardChoice choice = choose(fast, kMay, probed(20.1, 20.15), 0.0202, Goal::kFastest, kNames);
   EXPECT_EQ(choice.levels, kPlain);
   EXPECT_EQ(choice.reasons[0], "dense: hidden behind backward");
-  EXPECT_EQ(choose(fast, kMay, {}, 0.0202, Goal::kFastest).reasons[1],
+  EXPECT_EQ(choose(fast, kMay, {}, 0.0202, Goal::kFastest, kNames).reasons[1],
             "dense: compressing it would save less than 1 %");
 }
 
