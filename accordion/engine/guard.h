@@ -87,6 +87,7 @@ class Guard {
   void alarm(const std::string& why);
   void start_block();
   void probe(const StepTrace& trace);
+  void probe_again();
   void measure();
   bool clear() const;
   void decide(const std::string& why);
@@ -128,7 +129,9 @@ class Guard {
   std::string why_;                               // and its cause.
   std::optional<std::vector<int>> before_alarm_;  // What was in force, where that is an alarm,
   std::optional<std::vector<int>> before_drift_;  // or a window that was off.
-  std::vector<Probed> measured_;                  // Levels that were probed, and their steps.
+  std::vector<Probed> measured_;                  // Levels that were probed, and their steps,
+  std::vector<std::vector<int>> close_;           // those that may be longer than dense ones, or not,
+  bool repeated_ = false;                         // and whether these were probed again.
 
   GuardWatch watch_;
   std::vector<double> recent_;       // Seconds of steps since the last glance, as this rank had them.

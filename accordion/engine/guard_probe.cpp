@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMostCaps = 4;  // Levels that a probe tries.
 constexpr double kClear = 1.5;        // Times as long: that is no chance.
+constexpr double kHarm = 1.02;        // Times as long as dense steps: that is too long.
 
 }  // namespace
 
@@ -36,6 +37,7 @@ void Guard::start_probe(const std::string& why) {
   blocks_ = {{std::vector<int>(may_.size(), kDense), kBlock}};
   for (const int level : tried) blocks_.push_back({capped(level), kBlock});
   way_back_.assign(blocks_.rbegin(), blocks_.rend());
+  repeated_ = false;
   phase_ = Phase::kProbing;
   watched_.clear();
   // After an alarm every slow step counts: where the first half is clear, it is enough, with one dense step at its end. Dense steps
@@ -80,9 +82,19 @@ void Guard::probe(const StepTrace& trace) {
     return;
   }
   if (watch_.dense_steps() < 2 || measured_.empty()) return start_anew();
+  if (goal_ == perf::Goal::kHarmless && !close_.empty() && !std::exchange(repeated_, true))
+    return probe_again();
   costs_.learn(watched_, buckets_);
   phase_ = Phase::kGuarding;
   decide(why_);
+}
+
+// What is as good as dense costs nothing to watch for longer. The last block was dense: now the other way round.
+void Guard::probe_again() {
+  for (const std::vector<int>& levels : close_) blocks_.push_back({levels, kBlock});
+  blocks_.push_back({std::vector<int>(may_.size(), kDense), kBlock});
+  way_back_.assign(blocks_.rbegin(), blocks_.rend());
+  start_block();
 }
 
 // What the watched steps took, on all ranks.
@@ -92,8 +104,17 @@ void Guard::measure() {
   for (const WatchedStep& step : watched_) seconds[step.levels].push_back(step.seconds);
   watch_.probed(seconds[std::vector<int>(may_.size(), kDense)]);
   measured_.clear();
-  for (auto kind = seconds.rbegin(); kind != seconds.rend(); ++kind)  // Strongest first.
-    if (!all_dense(kind->first)) measured_.emplace_back(kind->first, median_of(kind->second).value);
+  close_.clear();
+  const Median dense = watch_.dense();
+  bool harmless = false;
+  for (auto kind = seconds.rbegin(); kind != seconds.rend(); ++kind) {  // Strongest first.
+    if (all_dense(kind->first)) continue;
+    const Median steps = median_of(kind->second);
+    measured_.emplace_back(kind->first, steps.value);
+    if (harmless || steps.low > dense.high) continue;
+    harmless = steps.high <= kHarm * dense.low;  // Then nothing milder matters.
+    if (!harmless) close_.push_back(kind->first);
+  }
 }
 
 // Whether compressed steps differ from all dense ones, before and after them, by so much that no drift explains it.
