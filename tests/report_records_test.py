@@ -50,6 +50,18 @@ class Records(PageTest):
         self.assertTrue(any("line 3: cut short, or being written" in note for note in self.notes()))
         self.assertEqual(len(self.series("results")["line-0"]["data"]), 2)
 
+    def test_a_broken_line_in_the_middle(self):
+        """Seeds are averaged epoch by epoch, whichever of them a record has lost."""
+        runs = [write_run(self.folder / f"seed-{seed}", [epoch(e, test_accuracy=0.1 * seed + 0.01 * e) for e in range(4)], {"seed": seed})
+                for seed in (1, 2)]
+        lines = (runs[0] / "epochs.jsonl").read_text().splitlines(keepends=True)
+        (runs[0] / "epochs.jsonl").write_text("".join([*lines[:1], '{"epoch": "one"}\n', *lines[2:]]))
+        self.show(*runs)
+        series = self.series("results")
+        self.assertPoints(series["line-0"]["data"], [[1, 15], [2, 21], [3, 17], [4, 18]])
+        rows = self.table("results")
+        self.assertEqual([(row["epoch"], row["runs"]) for row in rows], [("0", "2"), ("1", "1"), ("2", "2"), ("3", "2")])
+
     def test_older_records(self):
         """Without bytes by layer, and without the parts of a step."""
         epochs = [epoch(e, step_split=...) for e in range(2)]

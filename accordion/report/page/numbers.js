@@ -27,24 +27,24 @@ function abscissa(run, kind) {
   return run.epochs.epoch.map((epoch) => epoch + 1);
 }
 
-// A setting's runs, epoch by epoch: the mean of what they have, and between what it lies.
+// A setting's runs, epoch by epoch: the mean of what they have, and between what it lies. A record may lack any epoch, so
+// that places in two records do not belong together.
 function resultSeries(data, metric, kind) {
   return data.settings.map((name, setting) => {
-    const runs = data.runs.filter((run) => run.setting === setting);
-    const length = Math.max(0, ...runs.map((run) => run.epochs.epoch.length));
-    const points = [];
-    for (let e = 0; e < length; ++e) {
-      const values = [], places = [];
-      for (const run of runs) {
-        const value = run.epochs[metric][e];
-        if (!isNumber(value)) continue;
-        values.push(value);
-        places.push(abscissa(run, kind)[e]);
-      }
-      if (!values.length) continue;
-      points.push({epoch: runs.map((run) => run.epochs.epoch[e]).find(isNumber), x: sum(places) / places.length,
-                   mean: sum(values) / values.length, low: Math.min(...values), high: Math.max(...values), runs: values.length});
+    const epochs = new Map();
+    for (const run of data.runs.filter((run) => run.setting === setting)) {
+      const places = abscissa(run, kind);
+      run.epochs.epoch.forEach((epoch, at) => {
+        const value = run.epochs[metric][at];
+        if (!isNumber(value)) return;
+        if (!epochs.has(epoch)) epochs.set(epoch, {values: [], places: []});
+        epochs.get(epoch).values.push(value);
+        epochs.get(epoch).places.push(places[at]);
+      });
     }
+    const points = [...epochs].sort(([a], [b]) => a - b).map(([epoch, {values, places}]) => (
+      {epoch, x: sum(places) / places.length, mean: sum(values) / values.length, low: Math.min(...values), high: Math.max(...values),
+       runs: values.length}));
     return {name, setting, points};
   });
 }

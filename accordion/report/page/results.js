@@ -55,7 +55,7 @@ function resultView(data, redraw) {
   const metric = metrics.includes(results.metric) ? results.metric : metrics[0], kind = results.abscissa;
   const series = resultSeries(data, metric, kind), seeds = series.some((each) => each.points.some((point) => point.runs > 1));
   const {scale, unit} = METRICS[metric], shown = series.filter((each) => !results.hidden.has(each.name));
-  const count = Math.max(1, ...series.map((each) => each.points.length));
+  const count = Math.max(1, ...series.map((each) => (each.points.at(-1)?.epoch ?? 0) + 1));
   const choose = (key) => (value) => { results[key] = value; redraw(); };
   const tested = metrics.some((name) => name.startsWith("test_"));
   return {
