@@ -1,10 +1,8 @@
 #include "accordion/report/comparison_folder.h"
 
-#include <fstream>
-#include <iterator>
-
 #include "accordion/base/error.h"
 #include "accordion/base/json.h"
+#include "accordion/base/read_file.h"
 #include "accordion/log/write_file.h"
 
 namespace accordion {
@@ -30,10 +28,8 @@ std::optional<ComparisonFolder> read_comparison_folder(const fs::path& folder) {
   const fs::path path = folder / kComparisonFile;
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored)) return std::nullopt;
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const Json json = parse_json_object(read_file(path, kMostJsonBytes), path.string());
   try {
-    const Json json = Json::parse(text);
     ComparisonFolder comparison{.recipe = json.value("recipe", ""),
                                 .seeds = json.at("seeds").get<std::vector<std::int64_t>>(),
                                 .settings = {}};

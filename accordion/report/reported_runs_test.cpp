@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "accordion/base/error.h"
+#include "accordion/base/json.h"
 #include "accordion/log/run_folder.h"
 #include "accordion/report/comparison_folder.h"
 
@@ -92,6 +93,22 @@ TEST_F(ReportedRunsTest, AnythingElseIsRefused) {
     std::ofstream(folder / kComparisonFile) << text;
     EXPECT_THROW(read_reported_runs({folder}), Error) << text;
   }
+}
+
+TEST_F(ReportedRunsTest, AComparisonHasBounds) {
+  const auto complaint = [&](const std::string& more) -> std::string {
+    std::ofstream(folder / kComparisonFile) << R"({"more": )" << more << R"(, "seeds": [], "settings": []})";
+    try {
+      read_comparison_folder(folder);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  const std::string file = (folder / kComparisonFile).string();
+  EXPECT_EQ(complaint("1"), "");
+  EXPECT_TRUE(complaint('"' + std::string(kMostJsonBytes, 'x') + '"').starts_with(file));
+  EXPECT_TRUE(complaint(std::string(200, '[') + std::string(200, ']')).starts_with(file));
 }
 
 }  // namespace
