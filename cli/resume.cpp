@@ -43,7 +43,7 @@ Run add_resume(CLI::App& verb, int argc, char** argv) {
   };
   auto arguments = std::make_shared<Arguments>();
   verb.add_option("RUN", arguments->folder, "Folder of the run.")->required();
-  verb.add_flag("--json", arguments->json, "Print the summary as one JSON object.");
+  add_output_flags(verb, *arguments);
   add_fields(verb, "resume", arguments->launch);
   return [arguments, argc, argv, &verb] {
     const std::string& folder = arguments->folder;

@@ -24,12 +24,7 @@ Run add_train(CLI::App& verb, int argc, char** argv) {
   verb.add_flag("--explain-step", arguments->explain_step,
                 "At the end, show one step as a chart: backward, encoding, wire and decoding, measured "
                 "beside predicted.");
-  verb.add_flag("--tensorboard", arguments->tensorboard,
-                "Write TensorBoard's event file into the run folder, too.");
-  verb.add_flag(
-      "--trace", arguments->trace,
-      "Write the buckets of one epoch, of all ranks, into the run folder as a trace that Perfetto opens.");
-  verb.add_flag("--json", arguments->json, "Print the summary as one JSON object.");
+  add_output_flags(verb, *arguments);
   if (argc > 1 && std::string_view(argv[1]) == "train")
     if (const std::string recipe = recipe_argument(argc, argv); !recipe.empty())
       apply_recipe(recipe, arguments->train, arguments->launch);

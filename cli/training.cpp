@@ -193,6 +193,15 @@ int launch_ranks(const LaunchOptions& launch, int argc, char** argv) {
 
 }  // namespace
 
+void add_output_flags(CLI::App& verb, TrainArguments& arguments) {
+  verb.add_flag("--tensorboard", arguments.tensorboard,
+                "Write TensorBoard's event file into the run folder, too.");
+  verb.add_flag(
+      "--trace", arguments.trace,
+      "Write the buckets of one epoch, of all ranks, into the run folder as a trace that Perfetto opens.");
+  verb.add_flag("--json", arguments.json, "Print the summary as one JSON object.");
+}
+
 int run_or_launch(TrainArguments arguments, int argc, char** argv) {
   LaunchOptions& launch = arguments.launch;
   const auto place = place_from_environment(::getenv);

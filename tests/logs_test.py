@@ -5,7 +5,7 @@ import math
 import struct
 import unittest
 
-from program import QUICK, ProgramTest
+from program import QUICK, ProgramTest, forget_after
 
 
 def crc32c(data):
@@ -95,6 +95,15 @@ class TensorBoard(ProgramTest):
         # A run that takes the folder's place takes its event file too.
         self.run_program("train", *QUICK, "--out", "run", "--overwrite", "--quiet")
         self.assertFalse(path.exists())
+
+
+    def test_a_run_that_goes_on_keeps_all_of_its_epochs(self):
+        self.run_program("train", *QUICK, "--tensorboard", "--checkpoint-every", "1epoch", "--out", "run", "--quiet")
+        forget_after(self.folder / "run", 12)
+        self.run_program("resume", "run", "--tensorboard", "--trace", "--quiet")
+        _, *events = [dict(fields(event)) for event in records((self.folder / "run" / "events.out.tfevents.accordion").read_bytes())]
+        self.assertEqual([event.get(2, 0) for event in events], [0, 1])
+        self.assertTrue(json.loads((self.folder / "run" / "trace.json").read_text())["traceEvents"])
 
 
 class Trace(ProgramTest):
