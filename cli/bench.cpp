@@ -99,7 +99,6 @@ struct ModelsBenchOptions : bench::ModelBenchOptions {
   }
 };
 
-// Without empty ones.
 // Scripts of bench/ and tools/ lie beside the build folder, or where `cmake --install` puts them.
 std::string find_script(const std::string& name, const std::string& folder = "bench") {
   const fs::path program = fs::read_symlink("/proc/self/exe");
