@@ -200,21 +200,21 @@ void print_advice(const perf::Case& it, const perf::Advice& advice) {
 struct Point {
   int workers;
   double gbps;
-  std::vector<perf::Prediction> methods;
+  std::vector<perf::Prediction> methods = {};
+  std::size_t best_method = 0;
 
-  const perf::Prediction& best() const {
-    return *std::min_element(methods.begin(), methods.end(),
-                             [](const auto& a, const auto& b) { return a.step < b.step; });
-  }
+  const perf::Prediction& best() const { return methods[best_method]; }
 };
 
 std::vector<Point> grid_of(const perf::Case& it, const Asked& asked) {
   std::vector<Point> points;
   for (const int workers : worker_grid(asked.workers))
     for (const double gbps : rate_grid(asked.gbps)) {
-      Point& point = points.emplace_back(Point{workers, gbps, {}});
+      Point& point = points.emplace_back(Point{workers, gbps});
+      std::vector<double> steps;
       for (const std::string& method : perf::methods(it))
-        point.methods.push_back(perf::predict(it, method, workers, gbps));
+        steps.push_back(point.methods.emplace_back(perf::predict(it, method, workers, gbps)).step);
+      point.best_method = perf::best_of(it, steps, workers);
     }
   return points;
 }

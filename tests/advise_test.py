@@ -48,6 +48,40 @@ class AdviseTest(ProgramTest):
         small = json.loads(self.advise("--model", "resnet50", "--batch", 32, "--workers", 96, "--published", "--json"))
         self.assertEqual(small["best"], "powersgd:approx-rank=4")
 
+    def test_a_method_within_a_hundredth_is_never_the_best(self):
+        """By every rule that speaks: a saving of half a percent."""
+        arguments = ["--model", "resnet50", "--workers", 96, "--published"]
+        plain, *_, rank4 = sorted(json.loads(self.advise(*arguments, "--json"))["rows"], key=lambda row: row["method"].endswith("rank=4"))
+        profile = json.loads(GPU.read_text())
+        codec = next(each for each in profile["models"][0]["codecs"] if each["codec"] == rank4["method"])
+        codec["encode_ms"] += 0.995 * plain["step_ms"] - rank4["step_ms"]
+        mine = self.folder / "mine.json"
+        mine.write_text(json.dumps(profile))
+        one = json.loads(self.advise(*arguments, "--json", profile=mine))
+        row = next(each for each in one["rows"] if each["method"] == rank4["method"])
+        self.assertAlmostEqual(row["step_ms"] / plain["step_ms"], 0.995)
+        self.assertEqual((one["best"], row["wins"]), ("none", False))
+        self.assertLess(row["break_even_gbps"][0], 10)
+        several = json.loads(self.advise(*arguments, "--bandwidth", "9.999..10Gbps", "--json", profile=mine))
+        for each in several["points"] + several["regimes"]:
+            self.assertEqual(each["best"], "none")
+
+    def test_what_does_not_fit_into_memory_is_not_recommended(self):
+        profile = json.loads(GPU.read_text())
+        profile["models"][0]["codecs"] = [{"codec": "topk:keep=0.01", "encode_ms": 1, "decode_ms": 1, "rounds": [{"collective": "gather", "bytes": 1e6}]}]
+        for memory, best, sentence in ((1, "topk:keep=0.01", "Compress with TopK 1 %"), (0.01, "none", "only up to 10 workers")):
+            profile["memory_gb"] = memory
+            mine = self.folder / "mine.json"
+            mine.write_text(json.dumps(profile))
+            arguments = ["--model", "resnet50", "--batch", 64, "--workers", 16, "--json"]
+            one = json.loads(self.advise(*arguments, "--bandwidth", "1Gbps", profile=mine))
+            self.assertEqual(one["best"], best)
+            self.assertIn(sentence, one["verdict"])
+            self.assertTrue(one["rows"][1]["wins"])
+            several = json.loads(self.advise(*arguments, "--bandwidth", "1..1.1Gbps", profile=mine))
+            for each in several["points"] + several["regimes"]:
+                self.assertEqual(each["best"], best)
+
     def test_text_has_a_table_and_a_verdict(self):
         out = self.advise("--model", "resnet50", "--workers", 96, "--bandwidth", "25Gbps", profile=HOST)
         self.assertIn("none (plain DDP)", out)

@@ -10,8 +10,9 @@
 namespace accordion::perf {
 namespace {
 
-// A method within this of plain DDP is not worth the trouble.
-constexpr double kWorthIt = 0.99;
+bool wins(double step, double plain) {
+  return step < kWorthIt * plain;
+}
 
 published::Network published_network(const Case& it, double gbps) {
   const NetworkProfile& network = it.profile.network;
@@ -108,26 +109,42 @@ std::optional<double> near_linear_ratio(const Case& it, int workers, double gbps
 
 std::optional<int> most_winning_workers(const Case& it, std::string_view method, double gbps) {
   for (int workers = kMostWorkers; workers >= 2; --workers)
-    if (step_of(it, method, workers, gbps) < step_of(it, kPlain, workers, gbps)) return workers;
+    if (wins(step_of(it, method, workers, gbps), step_of(it, kPlain, workers, gbps))) return workers;
   return std::nullopt;
+}
+
+// What a rank sends to all others, who each keep it until it is decoded.
+double gathered_of_one(const Case& it, std::string_view method) {
+  double bytes = 0;
+  if (method != kPlain)
+    for (const RoundProfile& round : find_codec(it.model, method).rounds)
+      if (round.collective == Collective::kGather && !round.split) bytes += round.bytes;
+  return bytes;
+}
+
+std::optional<int> most_fitting_workers(const Case& it, std::string_view method) {
+  const double of_one = gathered_of_one(it, method);
+  if (!it.profile.memory_gb || of_one == 0) return std::nullopt;
+  return static_cast<int>(std::min(1e9, *it.profile.memory_gb * 1e9 / of_one));
+}
+
+bool fits(const Case& it, std::string_view method, int workers) {
+  const auto most = most_fitting_workers(it, method);
+  return !most || workers <= *most;
 }
 
 MethodAdvice advice_on(const Case& it, std::string_view name, int workers, double gbps, double plain) {
   MethodAdvice advice{.predicted = predict(it, name, workers, gbps)};
   if (name == kPlain) return advice;
-  const CodecProfile& codec = find_codec(it.model, name);
-  advice.wins = advice.predicted.step < plain;
+  advice.wins = wins(advice.predicted.step, plain);
   advice.break_even = break_even_gbps(it, name, workers);
-  advice.wins_on_slowest =
-      step_of(it, name, workers, kBandwidthsAsked.low) < step_of(it, kPlain, workers, kBandwidthsAsked.low);
+  advice.wins_on_slowest = wins(step_of(it, name, workers, kBandwidthsAsked.low),
+                                step_of(it, kPlain, workers, kBandwidthsAsked.low));
   advice.wins_up_to = most_winning_workers(it, name, gbps);
-  advice.extra_memory_bytes_per_parameter = codec.extra_memory_bytes_per_parameter;
-  double of_one = 0;
-  for (const RoundProfile& round : codec.rounds)
-    if (round.collective == Collective::kGather && !round.split) of_one += round.bytes;
-  advice.gathered_bytes = of_one * workers;
-  if (it.profile.memory_gb && of_one > 0)
-    advice.fits_up_to = static_cast<int>(std::min(1e9, *it.profile.memory_gb * 1e9 / of_one));
+  advice.extra_memory_bytes_per_parameter = find_codec(it.model, name).extra_memory_bytes_per_parameter;
+  advice.gathered_bytes = gathered_of_one(it, name) * workers;
+  advice.fits_up_to = most_fitting_workers(it, name);
+  advice.fits = fits(it, name, workers);
   return advice;
 }
 
@@ -146,24 +163,27 @@ std::vector<std::string> methods(const Case& it) {
 
 std::vector<double> break_even_gbps(const Case& it, std::string_view method, int workers) {
   return turning_points(
-      [&](double gbps) { return step_of(it, kPlain, workers, gbps) - step_of(it, method, workers, gbps); },
+      [&](double gbps) {
+        return kWorthIt * step_of(it, kPlain, workers, gbps) - step_of(it, method, workers, gbps);
+      },
       kBandwidthsAsked);
 }
 
-const MethodAdvice& Advice::best() const {
-  const MethodAdvice* best = &plain();
-  for (const MethodAdvice& method : methods)
-    if (method.predicted.step < best->predicted.step &&
-        method.predicted.step < kWorthIt * plain().predicted.step)
-      best = &method;
-  return *best;
+std::size_t best_of(const Case& it, std::span<const double> steps, int workers) {
+  const std::vector<std::string> names = methods(it);
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < steps.size(); ++i)
+    if (steps[i] < steps[best] && wins(steps[i], steps[0]) && fits(it, names[i], workers)) best = i;
+  return best;
 }
 
 Advice advise(const Case& it, int workers, double gbps) {
   Advice advice{.workers = workers, .gbps = gbps};
   const double plain = step_of(it, kPlain, workers, gbps);
+  std::vector<double> steps;
   for (const std::string& method : methods(it))
-    advice.methods.push_back(advice_on(it, method, workers, gbps, plain));
+    steps.push_back(advice.methods.emplace_back(advice_on(it, method, workers, gbps, plain)).predicted.step);
+  advice.best_method = best_of(it, steps, workers);
   advice.needed_ratio = near_linear_ratio(it, workers, gbps);
   advice.verdict = verdict_of(advice);
   return advice;
@@ -172,15 +192,9 @@ Advice advise(const Case& it, int workers, double gbps) {
 std::vector<Regime> regimes(const Case& it, int workers, Range gbps) {
   const std::vector<std::string> names = methods(it);
   const auto best_at = [&](double at) {
-    const double plain = step_of(it, kPlain, workers, at);
-    std::string best(kPlain);
-    double least = plain;
-    for (const std::string& name : names)
-      if (const double step = step_of(it, name, workers, at); step < least && step < kWorthIt * plain) {
-        least = step;
-        best = name;
-      }
-    return best;
+    std::vector<double> steps;
+    for (const std::string& name : names) steps.push_back(step_of(it, name, workers, at));
+    return names[best_of(it, steps, workers)];
   };
   constexpr int kPoints = 60;
   std::vector<Regime> result;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ inline constexpr int kMostWorkers = 1024;
 inline constexpr Range kBandwidthsAsked{0.1, 1000};
 // A step this much longer than one with no communication at all still counts as linear scaling.
 inline constexpr double kNearLinear = 1.1;
+// A method wins where its step is shorter than this part of plain DDP's: within a hundredth it is not worth the trouble.
+inline constexpr double kWorthIt = 0.99;
 
 // The profile outlives it.
 struct Case {
@@ -39,7 +42,11 @@ Prediction predict(const Case& it, std::string_view method, int workers, double 
 // "none" first, then as the profile has them.
 std::vector<std::string> methods(const Case& it);
 
-// Where plain DDP and the method change places.
+// The best of methods(), by the lengths of their steps: the shortest of those that win and whose gathered messages fit into
+// memory, or else plain DDP's. The one rule, whoever asks.
+std::size_t best_of(const Case& it, std::span<const double> steps, int workers);
+
+// Where the method starts or ceases to win.
 std::vector<double> break_even_gbps(const Case& it, std::string_view method, int workers);
 
 struct MethodAdvice {
@@ -51,7 +58,8 @@ struct MethodAdvice {
       {};                     // The largest number of workers, up to kMostWorkers, with which it wins here.
   double gathered_bytes = 0;  // That a rank receives at once.
   std::optional<int> fits_up_to =
-      {};  // Workers whose gathered messages fit into the profile's memory, where it has one.
+      {};            // Workers whose gathered messages fit into the profile's memory, where it has one.
+  bool fits = true;  // Here.
   double extra_memory_bytes_per_parameter = 0;
 };
 
@@ -59,12 +67,13 @@ struct Advice {
   int workers = 2;
   double gbps = 1;
   std::vector<MethodAdvice> methods = {};  // As methods().
+  std::size_t best_method = 0;             // Of these.
   std::optional<double> needed_ratio =
       {};  // For near-linear scaling by a codec that takes no time; nothing: none is enough.
   std::string verdict = {};
 
   const MethodAdvice& plain() const { return methods.front(); }
-  const MethodAdvice& best() const;
+  const MethodAdvice& best() const { return methods[best_method]; }
 };
 
 Advice advise(const Case& it, int workers, double gbps);

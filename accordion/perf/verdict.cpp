@@ -71,20 +71,25 @@ std::string why_plain(const Advice& advice) {
   if (exposed < 0.01) return at + "hides all communication.";
   const MethodAdvice* second = nullptr;
   for (const MethodAdvice& method : advice.methods)
-    if (method.predicted.method != kPlain && (!second || method.predicted.step < second->predicted.step))
+    if (method.predicted.method != kPlain && method.fits &&
+        (!second || method.predicted.step < second->predicted.step))
       second = &method;
   if (!second)
     return at + "waits for the network " + formatted("%.0f %%", 100 * exposed) +
-           " of its step, and the profile has no method.";
+           " of its step, and the profile has no method" +
+           (advice.methods.size() > 1 ? " that fits into memory." : ".");
   return at + "takes " + spoken_ms(plain.step) + " a step, " + spoken(second->predicted.method) +
-         " as the best method " + spoken_ms(second->predicted.step) + ".";
+         " as the best method " + spoken_ms(second->predicted.step) +
+         (second->predicted.step < plain.step ? ": that little is not worth it." : ".");
 }
 
 // Who wins first as the network becomes slower; or, if nobody does, as it becomes faster.
 std::string when_not_plain(const Advice& advice) {
   const MethodAdvice *below = nullptr, *above = nullptr;
+  bool all_fit = true;
   for (const MethodAdvice& method : advice.methods) {
-    if (method.wins) continue;
+    all_fit = all_fit && method.fits;
+    if (method.wins || !method.fits) continue;
     const auto down = next_below(method, advice.gbps), up = next_above(method, advice.gbps);
     if (down && (!below || *down > *next_below(*below, advice.gbps))) below = &method;
     if (up && (!above || *up < *next_above(*above, advice.gbps))) above = &method;
@@ -95,7 +100,18 @@ std::string when_not_plain(const Advice& advice) {
   if (above)
     return " " + capital(spoken(above->predicted.method)) + " starts to win above " +
            spoken_gbps(*next_above(*above, advice.gbps)) + ".";
-  return advice.methods.size() == 1 ? "" : " No method of the profile wins at any bandwidth.";
+  return advice.methods.size() == 1 || !all_fit ? "" : " No method of the profile wins at any bandwidth.";
+}
+
+// What would have been the advice, were there more memory.
+std::string what_does_not_fit(const Advice& advice) {
+  const MethodAdvice* faster = &advice.best();
+  for (const MethodAdvice& method : advice.methods)
+    if (method.wins && method.predicted.step < faster->predicted.step) faster = &method;
+  if (faster->fits) return "";
+  return " " + capital(spoken(faster->predicted.method)) +
+         " is faster, but its gathered messages fit into memory only up to " +
+         std::to_string(*faster->fits_up_to) + " workers.";
 }
 
 }  // namespace
@@ -122,17 +138,14 @@ std::string spoken_gbps(double gbps) {
 std::string verdict_of(const Advice& advice) {
   const MethodAdvice& best = advice.best();
   if (best.predicted.method == kPlain)
-    return "Do not compress: " + why_plain(advice) + when_not_plain(advice);
+    return "Do not compress: " + why_plain(advice) + when_not_plain(advice) + what_does_not_fit(advice);
   const double plain = advice.plain().predicted.step, step = best.predicted.step;
   std::string text = "Compress with " + spoken(best.predicted.method) + ": at " + spoken_gbps(advice.gbps) +
                      " a step takes " + spoken_ms(step) + " instead of " + spoken_ms(plain) + ", " +
                      formatted("%.0f %%", 100 * (1 - step / plain)) + " less.";
-  if (best.fits_up_to && *best.fits_up_to < advice.workers)
-    text += " But its gathered messages fit into memory only up to " + std::to_string(*best.fits_up_to) +
-            " workers.";
   if (const auto turn = next_above(best, advice.gbps))
-    text += " Above " + spoken_gbps(*turn) + " plain DDP is faster.";
-  return text;
+    text += " Above " + spoken_gbps(*turn) + " it no longer pays.";
+  return text + what_does_not_fit(advice);
 }
 
 }  // namespace accordion::perf
