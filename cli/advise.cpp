@@ -244,11 +244,17 @@ void print_grid(const perf::Case& it, const Asked& asked, const std::vector<Poin
   std::printf("Only time is compared: what a method does to accuracy is not in a profile.\n");
 }
 
+Json rows_of(const Point& point) {
+  Json rows = Json::array();
+  for (const perf::Prediction& method : point.methods) rows.push_back(prediction_json(method));
+  return rows;
+}
+
 Json grid_json(const perf::Case& it, const Asked& asked, const std::vector<Point>& points) {
   Json json = {{"model", it.model.model}, {"batch", it.model.batch}, {"published", it.published}};
   for (const Point& point : points) {
     Json entry = {{"workers", point.workers}, {"bandwidth_gbps", point.gbps}, {"best", point.best().method}};
-    for (const perf::Prediction& method : point.methods) entry["rows"].push_back(prediction_json(method));
+    entry["rows"] = rows_of(point);
     json["points"].push_back(entry);
   }
   for (const int workers : worker_grid(asked.workers))
@@ -260,14 +266,30 @@ Json grid_json(const perf::Case& it, const Asked& asked, const std::vector<Point
   return json;
 }
 
-void print_csv(const std::vector<Point>& points) {
-  std::printf(
-      "workers,bandwidth_gbps,method,step_ms,backward_ms,encoding_ms,communication_ms,decoding_ms,rest_ms\n");
-  for (const Point& point : points)
-    for (const perf::Prediction& it : point.methods)
-      std::printf("%d,%.6g,\"%s\",%.9g,%.9g,%.9g,%.9g,%.9g,%.9g\n", point.workers, point.gbps,
-                  it.method.c_str(), it.step * 1e3, it.backward * 1e3, it.encoding * 1e3,
-                  it.communication * 1e3, it.decoding * 1e3, it.rest * 1e3);
+std::string csv_cell(const Json& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return '"' + value.get<std::string>() + '"';
+  if (value.is_number_float()) return fixed(value.get<double>(), "%.9g");
+  if (!value.is_array()) return value.dump();
+  std::string cells;
+  for (const Json& each : value) cells += (cells.empty() ? "" : ";") + csv_cell(each);
+  return cells;
+}
+
+// The rows of the JSON, flat. Plain DDP's, the first, has fewer keys than the others.
+void print_csv(int workers, double gbps, const Json& rows, bool heading) {
+  const Json& widest = rows.back();
+  if (heading) {
+    std::printf("workers,bandwidth_gbps");
+    for (const auto& [key, value] : widest.items()) std::printf(",%s", key.c_str());
+    std::printf("\n");
+  }
+  for (const Json& row : rows) {
+    std::printf("%d,%.6g", workers, gbps);
+    for (const auto& [key, value] : widest.items())
+      std::printf(",%s", csv_cell(row.value(key, Json())).c_str());
+    std::printf("\n");
+  }
 }
 
 // Without a profile, this machine's: measured now, and kept where `calibrate` keeps it.
@@ -297,15 +319,21 @@ int run_advise(const AdviseArguments& arguments) {
   const perf::Case it{profile, perf::find_model(profile, arguments.model, arguments.batch),
                       arguments.published};
   const Asked range = asked(arguments, profile);
-  if (format == "csv") return print_csv(grid_of(it, range)), 0;
   if (range.single()) {
     const perf::Advice advice = perf::advise(it, static_cast<int>(range.workers.low), range.gbps.low);
     if (format == "text") return print_advice(it, advice), 0;
-    std::cout << advice_json(it, advice).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    const Json json = advice_json(it, advice);
+    if (format == "csv") return print_csv(advice.workers, advice.gbps, json["rows"], true), 0;
+    std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
     return 0;
   }
   const std::vector<Point> points = grid_of(it, range);
   if (format == "text") return print_grid(it, range, points), 0;
+  if (format == "csv") {
+    for (const Point& point : points)
+      print_csv(point.workers, point.gbps, rows_of(point), &point == &points.front());
+    return 0;
+  }
   std::cout << grid_json(it, range, points).dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   return 0;
 }

@@ -109,6 +109,22 @@ class AdviseTest(ProgramTest):
         self.check_rows(rows)
         self.assertEqual(set(rows[0]) - set(SPLIT), {"workers", "bandwidth_gbps", "method", "step_ms"})
 
+    def test_csv_of_one_point_has_what_json_rows_have(self):
+        arguments = ["--model", "bert-base", "--workers", 96]
+        told = json.loads(self.advise(*arguments, "--json"))
+        rows = list(csv.DictReader(io.StringIO(self.advise(*arguments, "--format", "csv"))))
+        self.assertEqual(len(rows), len(told["rows"]))
+        for row, expected in zip(rows, told["rows"]):
+            self.assertEqual((int(row.pop("workers")), float(row.pop("bandwidth_gbps"))), (96, told["bandwidth_gbps"]))
+            self.assertEqual({key for key, value in row.items() if value}, {key for key, value in expected.items() if value not in (None, [])})
+            for key, value in expected.items():
+                if isinstance(value, bool):
+                    self.assertEqual(row[key], str(value).lower(), key)
+                elif isinstance(value, (int, float)):
+                    self.assertAlmostEqual(float(row[key]), value, delta=1e-6 * abs(value), msg=key)
+                elif isinstance(value, list):
+                    self.assertEqual([f"{float(each):.6g}" for each in row[key].split(";") if each], [f"{each:.6g}" for each in value])
+
     def test_units(self):
         one = self.advise("--model", "resnet50", "--bandwidth", "500Mbps", "--json")
         self.assertEqual(one, self.advise("--model", "resnet50", "--bandwidth", "0.5Gbps", "--json"))
