@@ -1,6 +1,9 @@
 """A profile of this machine: readable, plausible, and of messages that runs then send."""
 
 import json
+import os
+import pathlib
+import re
 import unittest
 
 from program import ProgramTest
@@ -32,6 +35,7 @@ class Calibrate(ProgramTest):
         self.assertEqual([path.name for path in self.folder.iterdir()], ["mine.json"])
         self.assertEqual((profile["format"], profile["version"]), ("accordion-profile", 1))
         self.network(profile["network"])
+        self.memory(profile)
         [model] = profile["models"]
         self.model(model)
         self.assertEqual([codec["codec"] for codec in model["codecs"]], CODECS)
@@ -49,6 +53,16 @@ class Calibrate(ProgramTest):
             self.assertLess(fit["latency_us"], 1e5, kind)
             self.assertGreaterEqual(len(fit["samples"]), 5, kind)
             self.assertTrue(all(bytes > 0 and us > 0 for bytes, us in fit["samples"]), kind)
+
+    def memory(self, profile):
+        """Half of this machine's, at most, for both ranks together."""
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        self.assertTrue(0.01 < profile["memory_gb"] < 0.51 * total / RANKS / 1e9, profile["memory_gb"])
+        self.assertIn("available", profile["sources"]["memory_gb"])
+        advice = json.loads(self.run_program("advise", "--profile", "mine.json", "--json")[0])
+        fits = {row["method"]: row.get("fits_up_to_workers") for row in advice["rows"]}
+        self.assertIsNone(fits["fp16"])
+        self.assertGreater(fits["topk:keep=0.01"], RANKS)
 
     def model(self, model):
         self.assertEqual((model["model"], model["batch"], model["parameters"]), ("cnn", 32, 220234))
@@ -74,6 +88,16 @@ class Calibrate(ProgramTest):
         told = self.run_program("traffic", "--model", "cnn", "--data", "fashion-mnist", "--workers", RANKS, "--codec", name,
                                 "--epochs", 1, "--steps", 1, "--json")[0]
         self.assertEqual(sum(wire_bytes(round, RANKS) for round in codec["rounds"]), json.loads(told)["wire_bytes"])
+
+    def test_every_codec_is_measured_unless_help_says_which_is_not(self):
+        root = pathlib.Path(__file__).resolve().parent.parent
+        headers = re.findall(r'"(accordion/compress/\w+\.h)"', (root / "accordion/compress/codec_list.h").read_text())
+        known = {name for header in headers for name in re.findall(r'kName = "([\w-]+)"', (root / header).read_text())}
+        self.assertGreater(len(known), 10)
+        codecs = re.search(r"--codecs.*?\[(.*?)\](.*?)--", re.sub(r"\s+", " ", self.run_program("calibrate", "--help")[0]))
+        measured = {re.sub(r"\s", "", setting).split(":")[0] for setting in codecs[1].split(";")}
+        self.assertEqual(known - measured, {"none", "atomo"})
+        self.assertIn("ATOMO", codecs[2])
 
     def test_what_cannot_be_is_refused_before_anything_starts(self):
         for arguments, expected in {
