@@ -61,6 +61,9 @@ class Records(PageTest):
         self.assertPoints(series["line-0"]["data"], [[1, 15], [2, 21], [3, 17], [4, 18]])
         rows = self.table("results")
         self.assertEqual([(row["epoch"], row["runs"]) for row in rows], [("0", "2"), ("1", "1"), ("2", "2"), ("3", "2")])
+        self.show(runs[0])  # Alone, its last epoch is still in sight.
+        self.assertEqual([at for at, _ in self.series("results")["line-0"]["data"]], [1, 3, 4])
+        self.assertEqual(self.browser.value("accordion.charts().results.getOption().xAxis[0].max"), 4)
 
     def test_older_records(self):
         """Without bytes by layer, and without the parts of a step."""
