@@ -6,11 +6,15 @@
 
 #include "accordion/base/error.h"
 #include "accordion/base/json.h"
+#include "accordion/base/median.h"
 
 namespace accordion {
 namespace {
 
-constexpr std::int64_t kDoubtEvery = 5, kLongestWait = 5000;
+constexpr std::int64_t kDoubtEvery = 5;
+constexpr std::size_t kNeighbours = 5;   // Compressed steps that a dense one among them is held against.
+constexpr std::size_t kFirstReady = 15;  // Steps that say when the first bucket comes.
+constexpr double kPause = 3;             // Times as late: something else came before.
 
 }  // namespace
 
@@ -30,15 +34,17 @@ void Guard::allow(std::span<const int> may) {
   if (verdict_) return obey();
   if (step_ > 0 && before == may_) return;
   // Steps were slower than dense ones: other levels are tried when the wait is over, too.
-  if (retry_at_ >= 0) return;
+  if (retry_at_ >= 0 && fell_back_) return;
+  retry_at_ = -1;
   // Never stronger than it may be, whatever pays.
-  const bool known = phase_ == Phase::kGuarding &&
+  const bool known = phase_ == Phase::kGuarding && !elsewhere_ &&
                      std::all_of(costs_.tensors().begin(), costs_.tensors().end(), [&](int tensor) {
                        const auto i = static_cast<std::size_t>(tensor);
                        return costs_.knows(i, may_[i]);
                      });
-  measured_.clear();
-  if (known) return decide("the controller's levels have changed");
+  foreseen_ = false;
+  learned_.clear();
+  if (known && compressible()) return decide("the controller's levels have changed");
   if (phase_ != Phase::kSettling && compressible())
     return start_probe("the controller's levels have changed");
   phase_ = Phase::kSettling;
@@ -48,15 +54,23 @@ void Guard::allow(std::span<const int> may) {
 
 void Guard::start_anew() {
   if (replays_ || verdict_) return;
-  phase_ = Phase::kSettling;
+  const bool probing = std::exchange(phase_, Phase::kSettling) == Phase::kProbing;
   retry_at_ = -1;
+  fell_back_ = false;
   blocks_.clear();
+  way_back_.clear();
+  watched_.clear();
+  learned_.clear();
+  latest_.clear();
+  evidence_.clear();
   buckets_.clear();
+  first_ready_.clear();
   before_alarm_.reset();
   before_drift_.reset();
-  if (!exchange_.plain()) return;
-  note("go on", in_force_, kUnknown, kUnknown, "steps are not what they were");
-  put(in_force_);
+  if (!exchange_.plain() && !probing) return;
+  const std::vector<int> levels = probing ? may_ : in_force_;
+  note("go on", levels, kUnknown, kUnknown, "steps are not what they were");
+  put(levels);
 }
 
 void Guard::end_step(const StepTrace& trace) {
@@ -64,6 +78,7 @@ void Guard::end_step(const StepTrace& trace) {
   if (replays_) return replay();
   if (verdict_) return;
   const bool same = same_buckets(trace);
+  notice_pause(trace);
   switch (phase_) {
     case Phase::kSettling:
       if (same && compressible()) start_probe("what steps cost is not known yet");
@@ -92,11 +107,7 @@ void Guard::end_epoch() {
 // Remembers this step's. All ranks have the same.
 bool Guard::same_buckets(const StepTrace& trace) {
   std::vector<std::vector<Slice>> buckets;
-  elsewhere_ = false;
-  for (const BucketTrace& bucket : trace.buckets) {
-    buckets.push_back(bucket.slices);
-    elsewhere_ = elsewhere_ || bucket.elsewhere;
-  }
+  for (const BucketTrace& bucket : trace.buckets) buckets.push_back(bucket.slices);
   const auto equal = [](const std::vector<Slice>& a, const std::vector<Slice>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Slice& x, const Slice& y) {
       return x.tensor == y.tensor && x.count == y.count;
@@ -112,6 +123,21 @@ bool Guard::tells(const StepTrace& trace) const {
   return trace.begin && trace.kept;
 }
 
+// An evaluation or a checkpoint of the script's own shows in that the first bucket comes late, perhaps on one rank alone.
+void Guard::notice_pause(const StepTrace& trace) {
+  paused_ = false;
+  if (!trace.begin || trace.buckets.empty()) return;
+  const double ready = seconds_between(*trace.begin, trace.buckets.front().ready);
+  paused_ = first_ready_.size() >= kFirstReady / 3 && ready > kPause * median_of(first_ready_).value;
+  if (first_ready_.size() == kFirstReady) first_ready_.erase(first_ready_.begin());
+  first_ready_.push_back(ready);
+}
+
+// The largest over ranks is agreed on: of all of them it is a pause where it is one of any.
+double Guard::seconds_of(const StepTrace& trace) const {
+  return paused_ ? GuardWatch::kPause : seconds_between(*trace.begin, trace.end);
+}
+
 bool Guard::compressible() const {
   for (std::size_t i = 0; i < may_.size(); ++i)
     if (may_[i] != kDense && !std::holds_alternative<NoneOptions>(levels_[static_cast<std::size_t>(may_[i])]))
@@ -119,35 +145,51 @@ bool Guard::compressible() const {
   return false;
 }
 
-// In force from the next step on: what pays of what may be, by what is known.
+// In force from the next step on: what pays of what may be, by what is known. What is merely foreseen to be a little better than dense
+// is tried out first, once.
 void Guard::decide(const std::string& why) {
-  std::vector<std::int64_t> message(may_.size() + 1);
+  std::vector<std::int64_t> message(may_.size() + 3);
   if (ranks_.rank() == 0) {
     const double dense = watch_.dense().value;
     const std::vector<std::string> names = level_names(levels_);
-    GuardChoice choice = elsewhere_ ? choose_probed(may_, measured_, dense, goal_, names)
-                                    : choose(costs_, may_, measured_, dense, goal_, names);
+    GuardChoice choice = elsewhere_ ? choose_probed(may_, probed(), dense, goal_, names)
+                                    : choose(costs_, may_, probed(), dense, goal_, names, !foreseen_);
     std::copy(choice.levels.begin(), choice.levels.end(), message.begin());
-    message.back() = std::bit_cast<std::int64_t>(choice.seconds);
-    reasons_ = std::move(choice.reasons);
+    message.end()[-3] = choice.foreseen;
+    message.end()[-2] = std::bit_cast<std::int64_t>(choice.seconds);
+    message.end()[-1] = std::bit_cast<std::int64_t>(choice.simulated_seconds);
+    if (!choice.foreseen) reasons_ = std::move(choice.reasons);
   }
   ranks_.broadcast(std::as_writable_bytes(std::span(message)), 0);
   control_bytes_ += message.size() * sizeof message[0];
-  const auto predicted = std::bit_cast<double>(message.back());
-  message.pop_back();
-  const std::vector<int> levels(message.begin(), message.end());
-  note("decide", levels, predicted, watch_.dense().value, why);
+  const bool foreseen = message.end()[-3] != 0;
+  const auto predicted = std::bit_cast<double>(message.end()[-2]),
+             simulated = std::bit_cast<double>(message.end()[-1]);
+  const std::vector<int> levels(message.begin(), message.end() - 3);
+  if (foreseen) {
+    foreseen_ = true;
+    phase_ = Phase::kProbing;
+    why_ = why;
+    tried_.insert(tried_.begin(), levels);
+    rounds_ = 0;
+    return start_round({levels});
+  }
+  note("decide", levels, predicted, watch_.dense().value, why, simulated);
   put(levels);
   if (before_alarm_) watch_.heeded(levels == *before_alarm_);
   if (before_drift_) watch_.heeded_window(levels == *before_drift_);
   before_alarm_.reset();
   before_drift_.reset();
+  if (all_dense(levels)) try_later();
   expect(predicted);
 }
 
 void Guard::expect(double seconds) {
   watch_.expect(seconds);
+  check_ = {};
   recent_.clear();
+  recent_wire_.clear();
+  neighbours_.clear();
   latest_.clear();
   window_steps_ = recent_steps_ = 0;
   next_dense_ = step_ + watch_.dense_every();
@@ -159,31 +201,55 @@ void Guard::watch(const StepTrace& trace, bool plain) {
     note("go on", in_force_, kUnknown, kUnknown, "as before the dense step");
   }
   if (tells(trace)) {
-    const double seconds = seconds_between(*trace.begin, trace.end);
-    if (plain)
+    const double seconds = seconds_of(trace);
+    if (plain) {
       see_dense(seconds);
-    else
+    } else {
       recent_.push_back(seconds);
-    if (all_dense(in_force_)) latest_.push_back(watched_step(trace, in_force_));
+      double wire = 0;
+      for (const BucketTrace& bucket : trace.buckets)
+        for (const CollectiveTime& message : bucket.times.collectives) wire += message.seconds();
+      recent_wire_.push_back(wire);
+      neighbours_.push_back(seconds);
+      if (neighbours_.size() > kNeighbours) neighbours_.erase(neighbours_.begin());
+    }
+    if (all_dense(in_force_)) {
+      latest_.push_back(watched_step(trace, in_force_));
+      latest_.back().seconds = seconds;
+    }
     if (latest_.size() > kBlock - 1) latest_.erase(latest_.begin());
   }
   if (phase_ != Phase::kGuarding) return;
   ++window_steps_;
   if (++recent_steps_ >= watch_.glance_steps() || window_steps_ >= GuardWatch::kWindow) glance();
-  if (phase_ == Phase::kGuarding && window_steps_ >= GuardWatch::kWindow) end_window();
+  // What dense steps were taken for may be told before the window's end.
+  const bool told = plain && watch_.doubts() && check_.longer().low > 1;
+  if (phase_ == Phase::kGuarding && (window_steps_ >= GuardWatch::kWindow || told)) end_window();
   if (phase_ != Phase::kGuarding || all_dense(in_force_)) return;
-  if (step_ < next_dense_ && !watch_.suspects()) return;
+  if (step_ < next_dense_ && !watch_.suspects() && !suspects_) return;
   // One that comes early is paid for by the next, which comes later.
   next_dense_ = watch_.doubts() ? step_ + kDoubtEvery : std::max(next_dense_, step_) + watch_.dense_every();
   note("probe", std::vector<int>(may_.size(), kDense), kUnknown, kUnknown,
-       watch_.suspects() ? "to see whether dense steps are shorter by now"
-                         : "to know what a dense step takes by now");
+       watch_.suspects() || suspects_ ? "to see whether dense steps are shorter by now"
+                                      : "to know what a dense step takes by now");
+  suspects_ = false;
   exchange_.set_plain(true);
 }
 
 // All ranks must hear of it at once: the next step may be dense as well, or a probe's.
-void Guard::see_dense(double seconds) {
-  agree_on(std::span(&seconds, 1));
+void Guard::see_dense(double dense) {
+  std::vector<double> around = neighbours_;
+  around.push_back(dense);
+  agree_on(std::span(around));
+  const double seconds = around.back();
+  if (GuardWatch::is_pause(seconds)) return;
+  around.pop_back();
+  std::erase_if(around, GuardWatch::is_pause);
+  if (2 * around.size() > kNeighbours && !all_dense(in_force_)) {
+    const double others = median_of(std::move(around)).value;
+    check_.add(others, seconds);
+    evidence_[in_force_].pairs.add(others, seconds);
+  }
   const double before = watch_.dense().value;
   if (!watch_.see_dense(seconds)) return;
   note("check", {}, before, seconds, "dense steps are shorter than they were by more than a quarter");
@@ -193,8 +259,21 @@ void Guard::see_dense(double seconds) {
 // Ranks agree on the last steps, which may be so far off that something must have changed.
 void Guard::glance() {
   recent_steps_ = 0;
-  agree_on(std::span(recent_));
-  if (!watch_.glance(std::exchange(recent_, {}))) return;
+  // The largest of steps over ranks; of messages the smallest, because the others' include waiting.
+  std::vector<double> both = std::exchange(recent_, {});
+  const std::size_t steps = both.size();
+  for (const double wire : std::exchange(recent_wire_, {})) both.push_back(-wire);
+  agree_on(std::span(both));
+  std::vector<double> seconds, wire;
+  for (std::size_t k = 0; k < steps; ++k) {
+    if (GuardWatch::is_pause(both[k])) continue;
+    seconds.push_back(both[k]);
+    wire.push_back(-both[steps + k]);
+  }
+  const bool far = watch_.glance(seconds, wire);
+  // A dense step before its time: only where none has been taken on account.
+  if (watch_.recovers() && next_dense_ <= step_ + watch_.dense_every()) suspects_ = true;
+  if (!far) return;
   note("check", {}, watch_.expected(), watch_.glanced(), "off what was expected by more than half");
   alarm("steps do not take what they should");
 }
@@ -210,7 +289,8 @@ void Guard::end_window() {
   using Levels = GuardWatch::Levels;
   const std::optional<GuardWatch::Window> window = watch_.end_window(all_dense(in_force_) ? Levels::kDense
                                                                      : in_force_ == may_  ? Levels::kStrongest
-                                                                                          : Levels::kSome);
+                                                                                          : Levels::kSome,
+                                                                     check_.longer());
   window_steps_ = 0;
   if (!window) return;
   const bool retry = (window->verdict == Verdict::kAsExpected || window->verdict == Verdict::kDrifts) &&
@@ -227,7 +307,10 @@ void Guard::end_window() {
              : "as expected");
   if (window->verdict == Verdict::kSlowerThanDense) return fall_back();
   if (window->verdict == Verdict::kOff || retry) {
-    if (!retry) before_drift_ = in_force_;
+    if (!retry) {
+      before_drift_ = in_force_;
+      evidence_.clear();
+    }
     return start_probe(retry ? "time for another attempt" : "steps do not take what they should");
   }
   // More dense steps, which cost nothing where others are slower, and tell where dense ones may be shorter by now.
@@ -240,6 +323,7 @@ void Guard::fall_back() {
        "steps are slower than dense ones by more than 2 %");
   for (std::string& reason : reasons_) reason = "dense: compressed steps were slower";
   put(levels);
+  fell_back_ = true;
   retry_at_ = step_ + wait_;
   wait_ = std::min(2 * wait_, kLongestWait);
   expect(watch_.dense().value);
@@ -255,13 +339,13 @@ void Guard::put(const std::vector<int>& levels, bool plain) {
 }
 
 void Guard::note(std::string event, std::vector<int> levels, double predicted, double measured,
-                 std::string reason) {
+                 std::string reason, double simulated) {
   if (ranks_.rank() != 0) return;
   const auto ms = [](double seconds) {
     return std::isfinite(seconds) ? std::optional(1e3 * seconds) : std::nullopt;
   };
-  events_.push_back(
-      {step_, std::move(event), std::move(levels), ms(predicted), ms(measured), std::move(reason)});
+  events_.push_back({step_, std::move(event), std::move(levels), ms(predicted), ms(measured),
+                     std::move(reason), ms(simulated)});
 }
 
 void Guard::save_state(const StateWriter& state) const {

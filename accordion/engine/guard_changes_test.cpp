@@ -16,12 +16,12 @@ World uneven(World world) {
   return world;
 }
 
-// Probes of more than a single dense step.
+// Probes of more than a single dense step, which something gave that was taken for a change.
 int probes(const std::vector<GuardEvent>& events) {
   int probes = 0;
   for (std::size_t i = 0; i < events.size(); ++i)
     probes += events[i].event == "probe" && events[i].reason.rfind("to ", 0) != 0 &&
-              (i == 0 || events[i - 1].event != "probe");
+              events[i].reason != "time for another attempt" && (i == 0 || events[i - 1].event != "probe");
   return probes;
 }
 
@@ -37,17 +37,14 @@ TEST(GuardChanges, ALinkThatSlowsDownIsMetWithinAGlanceAndHalfAProbe) {
     });
 }
 
-TEST(GuardChanges, ALinkThatRecoversIsMetByTwoDenseSteps) {
+// Messages have become faster, which is looked at every ten steps; two dense steps then tell, and half a probe.
+TEST(GuardChanges, ALinkThatRecoversIsMetWithinAWindow) {
   for (const int offset : {0, 100, 200, 300})
     on_ranks([&](Communicator& comm) {
       Rank rank(comm, perf::Goal::kFastest);
       EXPECT_EQ(rank.run(3000 + offset, kNarrow)[0], 1);
-      const std::size_t from = rank.log().size();
-      rank.run(450, kWide);  // Dense steps are nearly 400 apart.
-      EXPECT_EQ(rank.log().back(), kDenseAll) << "changed after " << from;
-      const auto second_dense =
-          std::find(rank.plain().begin() + static_cast<std::ptrdiff_t>(from), rank.plain().end(), true) + 1;
-      EXPECT_TRUE(*second_dense);
+      rank.run(GuardWatch::kWindow, kWide);
+      EXPECT_EQ(rank.log().back(), kDenseAll) << "changed after " << 3000 + offset;
       for (const auto& levels : rank.log()) agreed(comm, levels);
     });
 }
@@ -73,7 +70,7 @@ TEST(GuardChanges, UnevenStepsAreNoChange) {
     for (const perf::Goal goal : {perf::Goal::kHarmless, perf::Goal::kFastest})
       on_ranks([&](Communicator& comm) {
         Rank rank(comm, goal);
-        rank.run(100, world);
+        rank.run(600, world);
         record_of(rank, comm);
         rank.run(5000, world);
         EXPECT_EQ(probes(record_of(rank, comm)), 0);
@@ -147,7 +144,8 @@ TEST(GuardChanges, DenseStepsTakeAHundredthOfTheTime) {
       }
       const double without = other / (20000 - dense_steps);
       EXPECT_GT(dense_steps, 10);
-      EXPECT_LE(dense - dense_steps * without, 0.0101 * (dense + other));
+      EXPECT_LE(dense - dense_steps * without, 0.0101 * (dense + other))
+          << world.seconds_per_byte << ' ' << world.noise << ' ' << dense_steps;
     });
 }
 
@@ -155,31 +153,38 @@ TEST(GuardChanges, DenseStepsTakeAHundredthOfTheTime) {
 TEST(GuardChanges, AFalseTurnDoesNotLast) {
   on_ranks([](Communicator& comm) {
     Rank rank(comm, perf::Goal::kFastest);
-    World world{.seconds_per_byte = 1e-11, .encode_per_value = 2e-7, .dense_surprise = 1.15};
+    World world{.seconds_per_byte = 1e-11, .encode_per_value = 2e-7, .dense_surprise = 1.3};
     rank.run(35, world);
     EXPECT_NE(rank.log().back(), kDenseAll);
     world.dense_surprise = 1;
     rank.run(200, world);
     EXPECT_EQ(rank.log().back(), kDenseAll);
-    EXPECT_EQ(rank.plain_steps(), 10 + 6);
+    EXPECT_LE(rank.plain_steps(), 10 + 7);
     agreed(comm, rank.log().back());
   });
 }
 
-// Compressed steps are 4 % slower, which uneven steps hide: eight of each kind would be wrong in one of ten cases.
+// Compressed steps are 4 % slower, or a tenth shorter, which uneven steps hide: the more, the longer they stay slow.
 TEST(GuardChanges, HarmlessIsSeldomWrongInNearTies) {
-  on_ranks([](Communicator& comm) {
-    Rank rank(comm, perf::Goal::kHarmless);
-    World world = kFast;
-    world.noise = 0.1;
-    world.dense_surprise = 0.96;
-    int wrong = 0;
-    for (int k = 0; k < 200; ++k) {
-      rank.guard().start_anew();
-      wrong += rank.run(75, world) != kDenseAll;
-    }
-    EXPECT_LE(wrong, 10);
-  });
+  World noisy = kFast, bursts = kFast;
+  noisy.noise = 0.1;
+  bursts.noise = 0.05;
+  bursts.burst = 1.3;
+  for (const World& each : {noisy, bursts})
+    for (const bool slower : {true, false})
+      on_ranks([&](Communicator& comm) {
+        Rank rank(comm, perf::Goal::kHarmless);
+        World world = each;
+        world.codec_surprise = slower ? 1.04 : 0.9;
+        int wrong = 0;
+        for (int k = 0; k < 25; ++k) {
+          rank.guard().start_anew();
+          rank.run(800, world);
+          // Single dense steps are among compressed ones.
+          wrong += (std::count(rank.log().end() - 10, rank.log().end(), kDenseAll) > 5) != slower;
+        }
+        EXPECT_LE(wrong, 2) << (slower ? "slower" : "shorter") << ", " << each.burst;
+      });
 }
 
 TEST(GuardChanges, AreReplayed) {

@@ -10,6 +10,9 @@
 namespace accordion {
 namespace {
 
+// Times as long as dense, as foreseen: near enough to be tried out.
+constexpr double kNearDense = 1.05;
+
 std::string ms_text(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, seconds < 0.01 ? "%.2f" : seconds < 0.1 ? "%.1f" : "%.0f", 1e3 * seconds);
@@ -48,6 +51,8 @@ class Foreseen {
 struct Candidate {
   std::vector<int> levels;
   double seconds, bytes;
+  bool harmless;
+  bool probed = true;
 };
 
 // The first is dense, which is the mildest whatever others send.
@@ -55,7 +60,7 @@ const Candidate& best_of(const std::vector<Candidate>& candidates, perf::Goal go
   const Candidate* best = &candidates[0];
   if (goal == perf::Goal::kHarmless) {
     for (const Candidate& each : candidates)
-      if (each.seconds <= candidates[0].seconds && each.bytes < 0.99 * best->bytes) best = &each;
+      if (each.harmless && each.bytes < 0.99 * best->bytes) best = &each;
     return *best;
   }
   double limit = best->seconds;
@@ -67,11 +72,17 @@ const Candidate& best_of(const std::vector<Candidate>& candidates, perf::Goal go
   return *best;
 }
 
+// Whether no layer has a stronger level than it may.
+bool is_allowed(const std::vector<int>& levels, std::span<const int> may) {
+  return std::equal(levels.begin(), levels.end(), may.begin(),
+                    [](int level, int most) { return level <= most; });
+}
+
 // Whether none of what was probed was better than dense.
 bool none_shorter(const std::vector<Probed>& probed, double dense_seconds, perf::Goal goal) {
   const double margin = goal == perf::Goal::kFastest ? perf::kMilder : 1;
   return !probed.empty() && std::all_of(probed.begin(), probed.end(), [&](const Probed& each) {
-    return margin * each.second >= dense_seconds;
+    return goal == perf::Goal::kHarmless ? !each.harmless : margin * each.seconds >= dense_seconds;
   });
 }
 
@@ -126,45 +137,56 @@ std::vector<std::string> level_names(std::span<const CodecOptions> levels) {
 }
 
 GuardChoice choose(const StepCosts& costs, std::span<const int> may, const std::vector<Probed>& probed,
-                   double dense_seconds, perf::Goal goal, std::span<const std::string> names) {
+                   double dense_seconds, perf::Goal goal, std::span<const std::string> names, bool search) {
   const Foreseen foreseen(costs, may);
   const std::vector<int> dense(may.size(), kDense);
-  std::vector<double> longer = {dense_seconds / std::max(foreseen.seconds(dense), 1e-9)};
-  for (const auto& [levels, seconds] : probed)
-    longer.push_back(seconds / std::max(foreseen.seconds(levels), 1e-9));
-  const double scale = *std::max_element(longer.begin(), longer.end());
+  // What was stronger than may be now still says how far to trust the parts.
+  std::vector<int> most(may.begin(), may.end());
+  for (const Probed& each : probed)
+    for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], each.levels[i]);
+  const Foreseen all(costs, most);
+  double scale = dense_seconds / std::max(all.seconds(dense), 1e-9);
+  for (const Probed& each : probed)
+    scale = std::max(scale, each.seconds / std::max(all.seconds(each.levels), 1e-9));
 
-  std::vector<Candidate> candidates = {{dense, dense_seconds, foreseen.bytes(dense)}};
-  for (const auto& [levels, seconds] : probed)
-    candidates.push_back({levels, seconds, foreseen.bytes(levels)});
-  const perf::Choice found = perf::what_pays(foreseen.model(), goal);
-  std::vector<int> levels = dense;
-  for (std::size_t p = 0; p < found.levels.size(); ++p)
-    levels[static_cast<std::size_t>(costs.tensors()[p])] = foreseen.in_effect(p, found.levels[p]);
-  const bool was_probed = std::any_of(probed.begin(), probed.end(), [&](const Probed& each) {
-    return foreseen.places(each.first) == foreseen.places(levels);
-  });
-  if (!was_probed && !all_dense(levels))
-    candidates.push_back({levels, scale * found.seconds, found.wire_bytes});
+  std::vector<Candidate> candidates = {{dense, dense_seconds, foreseen.bytes(dense), true}};
+  for (const Probed& each : probed)
+    if (is_allowed(each.levels, may))
+      candidates.push_back({each.levels, each.seconds, foreseen.bytes(each.levels), each.harmless});
+  if (search) {
+    const perf::Choice found = perf::what_pays(foreseen.model(), goal);
+    std::vector<int> levels = dense;
+    for (std::size_t p = 0; p < found.levels.size(); ++p)
+      levels[static_cast<std::size_t>(costs.tensors()[p])] = foreseen.in_effect(p, found.levels[p]);
+    const bool was_probed = std::any_of(probed.begin(), probed.end(), [&](const Probed& each) {
+      return is_allowed(each.levels, may) && foreseen.places(each.levels) == foreseen.places(levels);
+    });
+    const double seconds = scale * found.seconds;
+    if (!was_probed && !all_dense(levels))
+      candidates.push_back({levels, seconds, found.wire_bytes, seconds <= kNearDense * dense_seconds, false});
+  }
   const Candidate& best = best_of(candidates, goal);
   return {best.levels, best.seconds,
-          reasons(foreseen, costs, may, probed, best.levels, scale, dense_seconds, goal, names)};
+          reasons(foreseen, costs, may, probed, best.levels, scale, dense_seconds, goal, names),
+          foreseen.seconds(best.levels), !best.probed && best.seconds > kClearlyShorter * dense_seconds};
 }
 
 GuardChoice choose_probed(std::span<const int> may, const std::vector<Probed>& probed, double dense_seconds,
                           perf::Goal goal, std::span<const std::string> names) {
   // Probed strongest first: with no bytes to compare, their order stands for these.
   std::vector<Candidate> candidates = {
-      {std::vector<int>(may.size(), kDense), dense_seconds, static_cast<double>(probed.size())}};
-  for (const auto& [levels, seconds] : probed)
-    candidates.push_back({levels, seconds, static_cast<double>(candidates.size() - 1)});
+      {std::vector<int>(may.size(), kDense), dense_seconds, static_cast<double>(probed.size()), true}};
+  for (const Probed& each : probed)
+    if (is_allowed(each.levels, may))
+      candidates.push_back(
+          {each.levels, each.seconds, static_cast<double>(candidates.size() - 1), each.harmless});
   const Candidate& best = best_of(candidates, goal);
   std::vector<std::string> reasons(may.size(), "dense: steps are no shorter compressed");
   for (std::size_t i = 0; i < may.size(); ++i)
     if (const int level = best.levels[i]; level != kDense)
       reasons[i] = names[static_cast<std::size_t>(level)] + ": steps take " + ms_text(best.seconds) +
                    " instead of " + ms_text(dense_seconds) + " ms";
-  return {best.levels, best.seconds, std::move(reasons)};
+  return {best.levels, best.seconds, std::move(reasons), best.seconds, false};
 }
 
 }  // namespace accordion

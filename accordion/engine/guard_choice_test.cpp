@@ -52,9 +52,9 @@ StepCosts costs_of(const Steps& steps) {
   return *costs;
 }
 
-// Milliseconds of what was probed, strongest first.
-std::vector<Probed> probed(double strong, double mild) {
-  return {{kStrong, 1e-3 * strong}, {kMild, 1e-3 * mild}};
+// Milliseconds of what was probed, strongest first, and of dense steps.
+std::vector<Probed> probed(double strong, double mild, double dense = 0) {
+  return {{kStrong, 1e-3 * strong, strong <= dense}, {kMild, 1e-3 * mild, mild <= dense}};
 }
 
 TEST(GuardChoice, FastestTakesTheMildestOfWhatIsAboutAsFast) {
@@ -86,14 +86,44 @@ TEST(GuardChoice, HarmlessTakesTheLeastTraffic) {
   const StepCosts costs = costs_of({.seconds_per_byte = 1e-6});
   for (const bool parts : {true, false}) {
     const auto chosen = [&](double dense, double strong, double mild) {
-      return (parts ? choose(costs, kMay, probed(strong, mild), 1e-3 * dense, Goal::kHarmless, kNames)
-                    : choose_probed(kMay, probed(strong, mild), 1e-3 * dense, Goal::kHarmless, kNames))
+      const std::vector<Probed> steps = probed(strong, mild, dense);
+      return (parts ? choose(costs, kMay, steps, 1e-3 * dense, Goal::kHarmless, kNames)
+                    : choose_probed(kMay, steps, 1e-3 * dense, Goal::kHarmless, kNames))
           .levels;
     };
     EXPECT_EQ(chosen(150, 149, 100), kStrong);
     EXPECT_EQ(chosen(150, 151, 150), kMild);
     EXPECT_EQ(chosen(150, 151, 151), kPlain);
   }
+}
+
+// Steps took half as long again as their parts: what is foreseen will, too, also where what was probed may not be in force any more.
+TEST(GuardChoice, WhatWasMeasuredIsBelievedWhenLevelsMayNotBeThatStrongAnyMore) {
+  const StepCosts costs = costs_of({.seconds_per_byte = 1e-6, .ready = {0.01, 0.2}});
+  const std::vector<int> may = {0, 1};
+  const auto simulated = [&](const std::vector<int>& levels) {
+    return perf::step_seconds(costs.model(kMay), levels);
+  };
+  const double dense = simulated(kPlain);
+  for (const double factor : {1.0, 2.0}) {
+    const std::vector<Probed> steps = {{kStrong, factor * simulated(kStrong), factor == 1}};
+    const GuardChoice choice = choose(costs, may, steps, dense, Goal::kHarmless, kNames);
+    EXPECT_EQ(choice.levels, factor == 1 ? may : kPlain) << factor;
+    EXPECT_EQ(choose(costs, may, {}, dense, Goal::kHarmless, kNames).levels, may);
+    EXPECT_EQ(choose(costs, may, {}, dense, Goal::kHarmless, kNames, false).levels, kPlain)
+        << "nothing was probed";
+  }
+}
+
+// What is foreseen to be a little better has to be tried out first.
+TEST(GuardChoice, SaysWhatIsMerelyForeseen) {
+  const StepCosts costs = costs_of({.seconds_per_byte = 1e-6, .ready = {0.01, 0.2}});
+  const double dense = perf::step_seconds(costs.model(kMay), kPlain);
+  EXPECT_FALSE(choose(costs, kMay, {}, dense, Goal::kHarmless, kNames).foreseen) << "a third shorter";
+  const StepCosts hidden = costs_of({.seconds_per_byte = 1e-9});
+  const double backward = perf::step_seconds(hidden.model(kMay), kPlain);
+  EXPECT_TRUE(choose(hidden, kMay, {}, backward, Goal::kHarmless, kNames).foreseen);
+  EXPECT_FALSE(choose(hidden, kMay, {{kStrong, backward, true}}, backward, Goal::kHarmless, kNames).foreseen);
 }
 
 // As a codec's mild setting does with a tensor that it would hardly shrink.
@@ -105,7 +135,7 @@ TEST(GuardChoice, ALevelThatLeavesALayerDenseCostsWhatDenseDoes) {
   EXPECT_EQ(mild.seconds, mixed.seconds);
   EXPECT_EQ(mild.wire_bytes, mixed.wire_bytes);
   // The stronger sends less; what the milder sends of b counts.
-  const GuardChoice least = choose(costs, kMay, probed(150, 150), 0.2, Goal::kHarmless, kNames);
+  const GuardChoice least = choose(costs, kMay, probed(150, 150, 200), 0.2, Goal::kHarmless, kNames);
   EXPECT_EQ(least.levels, kStrong);
   const GuardChoice fast = choose(costs, kMay, probed(192, 150), 0.2, Goal::kFastest, kNames);
   EXPECT_EQ(fast.levels, kMild);
@@ -119,9 +149,9 @@ TEST(GuardChoice, ReasonsNameTheLevel) {
   const GuardChoice saves = choose(slow, kMay, probed(20, 90), 0.215, Goal::kFastest, kNames);
   EXPECT_EQ(saves.levels, kStrong);
   EXPECT_EQ(saves.reasons[1].rfind("strong: saves 1", 0), 0u) << saves.reasons[1];
-  EXPECT_EQ(choose(fast, kMay, probed(21, 20), 0.02, Goal::kHarmless, kNames).reasons[0],
+  EXPECT_EQ(choose(fast, kMay, probed(21, 20, 20), 0.02, Goal::kHarmless, kNames).reasons[0],
             "mild: saves traffic at no cost");
-  EXPECT_EQ(choose_probed(kMay, probed(31, 180), 0.18, Goal::kHarmless, kNames).reasons[0],
+  EXPECT_EQ(choose_probed(kMay, probed(31, 180, 180), 0.18, Goal::kHarmless, kNames).reasons[0],
             "strong: steps take 31.0 instead of 180 ms");
 }
 

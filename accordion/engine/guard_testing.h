@@ -27,7 +27,10 @@ struct World {
   double encode_per_value = 1e-9;  // And decoding the same.
   double surprise = 1;             // A factor on whole steps that no part explains,
   double dense_surprise = 1;       // one on plain ones,
+  double codec_surprise = 1;       // one on those that compress anything,
   double noise = 0;                // and one that differs from step to step, by as much as this either way.
+  double burst = 1;                // On five to forty steps in a row, and then on as many not.
+  double pause = 0;                // Before a step, on the last rank.
 };
 
 class Rank {
@@ -81,6 +84,15 @@ class Rank {
     return levels;
   }
 
+  double burst(const World& world) {
+    if (world.burst == 1) return 1;
+    if (burst_left_-- <= 0) {
+      in_burst_ = !in_burst_;
+      burst_left_ = std::uniform_int_distribution(5, 40)(bursts_);
+    }
+    return in_burst_ ? world.burst : 1;
+  }
+
   // As the engine's threads would have it, one bucket a tensor.
   StepTrace step(const World& world) {
     const auto at = [&](double seconds) {
@@ -91,7 +103,8 @@ class Rank {
     double prepared = 0, moved = 0, before = 0;
     for (std::size_t i = 0; i < kGuardedTensors.size(); ++i) {
       const double values = static_cast<double>(kGuardedTensors[i].shape.count());
-      const double ready = 0.01 * static_cast<double>(i + 1);
+      const double pause = comm_.rank() == comm_.size() - 1 ? world.pause : 0;
+      const double ready = 0.01 * static_cast<double>(i + 1) + pause;
       const bool compressed = exchange_.compresses(i);
       const double keep = exchange_.level(i) == 0 ? 0.25 : 0.01;
       const double bytes = compressed ? 8 * keep * values : 4 * values;
@@ -119,7 +132,8 @@ class Rank {
     }
     const double uneven = std::uniform_real_distribution(-world.noise, world.noise)(random_);
     trace.end = at(std::max(moved, 0.03) * world.surprise * (exchange_.plain() ? world.dense_surprise : 1) *
-                   (1 + uneven));
+                   (levels_now() == std::vector(kGuardedTensors.size(), kDense) ? 1 : world.codec_surprise) *
+                   (1 + uneven) * burst(world));
     return trace;
   }
 
@@ -130,7 +144,9 @@ class Rank {
   std::vector<std::vector<int>> log_;
   std::vector<bool> plain_;
   std::vector<double> step_seconds_;
-  std::mt19937 random_;
+  std::mt19937 random_, bursts_;  // Of bursts all ranks have the same.
+  int burst_left_ = 0;
+  bool in_burst_ = false;
 };
 
 // The same on every rank, or the test fails.

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <random>
+#include <utility>
 
 namespace accordion {
 namespace {
@@ -120,6 +121,14 @@ TEST(GuardWatch, AWindowThatWasOffForNothingTakesAnother) {
   watch.expect(0.028);
   EXPECT_EQ(window(0.028), Verdict::kAsExpected);
   EXPECT_EQ(window(0.034), Verdict::kOff);
+  // Ever more patient, up to four.
+  for (const int patience : {2, 4, 4}) {
+    watch.heeded_window(true);
+    watch.expect(0.02);
+    EXPECT_NE(window(0.02), Verdict::kOff);
+    for (int k = 1; k < patience; ++k) EXPECT_EQ(window(0.024), Verdict::kDrifts);
+    EXPECT_EQ(window(0.024), Verdict::kOff) << patience;
+  }
 }
 
 // Where dense steps take five times as long, no probe is needed to know that they do.
@@ -173,13 +182,49 @@ TEST(GuardWatch, DenseStepsAreOftenAtFirstAndWithinTheirShare) {
   EXPECT_EQ(watch.dense().low, 0.025) << "the probe's are forgotten";
   EXPECT_EQ(watch.dense_every(), 150);
   watch.see_dense(0.2);
-  EXPECT_EQ(watch.dense_every(), 900) << "what the last one took counts as well";
+  EXPECT_EQ(watch.dense_every(), 150) << "a single long one may be anything";
+  watch.see_dense(0.2);
+  EXPECT_NEAR(watch.dense_every(), 1000, 1) << "what the last ones took counts as well";
   // With more dense steps than are kept, those before a decision go first too.
   for (int k = 0; k < 40; ++k) watch.see_dense(0.03);
   EXPECT_EQ(watch.dense_steps(), 30u);
   watch.expect(0.028);
   for (int k = 0; k < 6; ++k) watch.see_dense(0.031);
   EXPECT_EQ(watch.dense_steps(), 6u);
+}
+
+// By pairs with dense steps, whatever the window took.
+TEST(GuardWatch, SlowerThanDense) {
+  using Verdict = GuardWatch::Verdict;
+  const auto verdict = [](const Longer& longer, GuardWatch::Levels levels = GuardWatch::Levels::kSome) {
+    GuardWatch watch = watching();
+    for (int k = 0; k < 5; ++k) EXPECT_FALSE(watch.glance(ten(0.02)));
+    const Verdict verdict = watch.end_window(levels, longer)->verdict;
+    return std::pair(verdict, watch.doubts());
+  };
+  EXPECT_EQ(verdict({1.03, 1.001, 1.06}).first, Verdict::kSlowerThanDense);
+  EXPECT_EQ(verdict({1.03, 0.99, 1.06}), std::pair(Verdict::kAsExpected, true));
+  EXPECT_EQ(verdict({1.01, 1.001, 1.02}), std::pair(Verdict::kAsExpected, false));
+  EXPECT_EQ(verdict({1.2, 1.1, 1.3}, GuardWatch::Levels::kDense), std::pair(Verdict::kAsExpected, false));
+}
+
+// A network that recovers shows in messages, also where steps hide them.
+TEST(GuardWatch, FasterMessagesAreToldOnce) {
+  GuardWatch watch = watching();
+  const auto wire = [&](double seconds) {
+    watch.glance(ten(0.02), ten(seconds));
+    return watch.recovers();
+  };
+  for (int k = 0; k < 5; ++k) EXPECT_FALSE(wire(0.004)) << "nothing to compare with yet";
+  watch.end_window(GuardWatch::Levels::kSome);
+  EXPECT_FALSE(wire(0.003));
+  EXPECT_TRUE(wire(0.0026));
+  EXPECT_FALSE(wire(0.0026));
+  for (int k = 0; k < 5; ++k) EXPECT_FALSE(wire(0.005));
+  watch.end_window(GuardWatch::Levels::kSome);
+  EXPECT_TRUE(wire(0.003)) << "slower for a window, and then not";
+  watch.expect(0.02);
+  EXPECT_FALSE(wire(0.001)) << "after a decision";
 }
 
 TEST(GuardWatch, GlancesAreCheap) {

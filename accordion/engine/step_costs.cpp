@@ -72,7 +72,7 @@ WatchedStep watched_step(const StepTrace& trace, std::vector<int> levels) {
   return step;
 }
 
-void agree(Communicator& ranks, std::vector<WatchedStep>& steps) {
+std::size_t agree(Communicator& ranks, std::vector<WatchedStep>& steps) {
   std::vector<double*> most, least;
   for (WatchedStep& step : steps) {
     most.push_back(&step.seconds);
@@ -93,6 +93,7 @@ void agree(Communicator& ranks, std::vector<WatchedStep>& steps) {
   std::size_t at = 0;
   for (double* value : most) *value = values[at++];
   for (double* value : least) *value = -values[at++];
+  return values.size() * sizeof values[0];
 }
 
 StepCosts::StepCosts(const Exchange& exchange, int ranks) : ranks_(ranks) {

@@ -43,8 +43,8 @@ struct WatchedStep {
 WatchedStep watched_step(const StepTrace& trace, std::vector<int> levels);
 
 // The largest over ranks of every time but those of messages, of which the smallest: the others' include waiting. Collective;
-// all ranks have watched the same steps.
-void agree(Communicator& ranks, std::vector<WatchedStep>& steps);
+// all ranks have watched the same steps. The bytes that it sends.
+std::size_t agree(Communicator& ranks, std::vector<WatchedStep>& steps);
 
 class StepCosts {
  public:

@@ -20,6 +20,8 @@ struct GuardEvent {
            // that is owed waits.
   std::optional<double> predicted_ms = {}, measured_ms = {};
   std::string reason = {};
+  // Of a decision: by the step's parts alone, where what was probed has shown otherwise.
+  std::optional<double> simulated_ms = {};
 };
 
 Json to_json(const GuardEvent& event);
