@@ -5,7 +5,7 @@
     tools/netlab run --hosts 4 --rate 100mbit -- bench/guard.py --model resnet18
 
 Each arm trains a copy of the same network: PyTorch's DDP as it is, one codec setting throughout, and the guard with both of its aims
-over all of them. The guard first has so many steps to itself that it has decided; then all arms step in turns, a few steps at a time,
+over all of them. The guard first has steps to itself until it has decided, but no more than --warm-up; then all arms step in turns, a few steps at a time,
 of which the first does not count. Ratios are of medians within a turn, so that both saw the same machine; their interval over turns is
 that of order statistics.
 """
@@ -45,6 +45,25 @@ class Arm:
     def steps(self, count):
         return [workers.slowest(workers.timed_step(self.ddp, self.optimizer, *self.batch)) for _ in range(count)]
 
+    def settle(self, most):
+        """Steps until the guard has decided and has not begun to probe anew, 50 at a time; how many."""
+        import torch
+        done = 0
+        probing = torch.ones(1)
+        while probing and done < most:
+            self.steps(50)
+            done += 50
+            self.state.epoch_end(0.01)
+            if torch.distributed.get_rank() == 0:
+                for epoch in self.state.decisions():
+                    for event in epoch["guard"]:
+                        if event["event"] in ("decide", "fall back"):
+                            probing[0] = 0
+                        elif event["event"] == "probe" and not event["reason"].startswith("to "):
+                            probing[0] = 1
+            torch.distributed.broadcast(probing, 0)
+        return done
+
     def sent(self):
         return self.state.traffic()["wire_bytes"] if self.state else 0
 
@@ -56,8 +75,7 @@ def worker(arguments):
     for arm in arms.values():
         arm.steps(2)
         assert workers.same_on_all_ranks(arm.ddp), f"{arm.name}: ranks differ, or are not finite"
-    for name in ("harmless", "fastest"):
-        arms[name].steps(arguments.warm_up)
+    warm_up = {name: arms[name].settle(arguments.warm_up) for name in ("harmless", "fastest")}
     times, sent = {name: [] for name in ARMS}, {name: 0 for name in ARMS}
     for turn in range(arguments.turns):
         for name, arm in list(arms.items())[::-1 if turn % 2 else 1]:  # Nobody always follows the same one.
@@ -72,14 +90,14 @@ def worker(arguments):
         if arm.state:
             arm.state.epoch_end(0.01, last=True)
     if dist.get_rank() == 0:
-        show(arguments, ranks, arms, times, per_step)
+        show(arguments, ranks, arms, times, per_step, warm_up)
 
 
 def ratio(times, name, over):
     return workers.interval([mine / other for mine, other in zip(times[name], times[over])])
 
 
-def show(arguments, ranks, arms, times, per_step):
+def show(arguments, ranks, arms, times, per_step, warm_up):
     seconds = {name: statistics.median(values) for name, values in times.items()}
     best = min(("none", "mild", "strong"), key=seconds.get)
     result = {"model": arguments.model, "ranks": ranks, "batch": arguments.batch, "best": best,
@@ -89,6 +107,7 @@ def show(arguments, ranks, arms, times, per_step):
         layers = arms[name].state.levels()
         result["arms"][name]["compressed"] = sum(codec != "none" for codec in layers.values())
         result["arms"][name]["layers"] = len(layers)
+        result["arms"][name]["warm_up"] = warm_up[name]
     saved = {name: (per_step["plain"] - per_step[name], seconds["plain"] - seconds[name]) for name in ("strong", "harmless")}
     result["saved_of_strong"] = [mine / other if other > 0 else None for mine, other in zip(saved["harmless"], saved["strong"])]
     if arguments.json:
@@ -99,13 +118,13 @@ def show(arguments, ranks, arms, times, per_step):
         arm = result["arms"][name]
         text = [f"{value:{width}.3f} {low:7.3f}-{high:.3f}" for (value, low, high), width in ((arm["over_plain"], 11), (arm["over_best"], 10))]
         print(f"{name:<10} {arm['step_ms']:9.1f} {arm['bytes'] / 1e3:10.0f} {text[0]} {text[1]}"
-              + (f"   {arm['compressed']} of {arm['layers']} tensors compressed" if "compressed" in arm else ""))
+              + (f"   {arm['compressed']} of {arm['layers']} tensors compressed, {arm['warm_up']} steps before" if "compressed" in arm else ""))
     print(f"best of none, mild, strong: {best}; harmless has "
           + " and ".join("-" if share is None else f"{100 * share:.0f} % of strong's saving in {what}"
                          for share, what in zip(result["saved_of_strong"], ("bytes", "time"))))
     if arguments.events:
         for name in ("harmless", "fastest"):
-            for event in arms[name].state.decisions()[0]["guard"]:
+            for event in [event for epoch in arms[name].state.decisions() for event in epoch["guard"]]:
                 event["levels"] = "".join("-" if level < 0 else str(level) for level in event.get("levels", []))
                 print(name, json.dumps(event))
     sys.stdout.flush()
@@ -118,7 +137,7 @@ def main():
     parser.add_argument("--batch", type=int, default=8, help="images a worker")
     parser.add_argument("--mild", default="powersgd:approx-rank=4")
     parser.add_argument("--strong", default="powersgd:approx-rank=1")
-    parser.add_argument("--warm-up", type=int, default=90, help="steps that the guard has to itself")
+    parser.add_argument("--warm-up", type=int, default=600, help="steps that the guard has to itself, at most")
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--steps", type=int, default=6, help="of each arm in a turn")
     parser.add_argument("--events", action="store_true", help="what the guard did")
