@@ -12,11 +12,12 @@ namespace accordion {
 namespace {
 
 constexpr std::size_t kMostCaps = 4;  // Levels that a probe tries.
-constexpr int kMostRounds = 16;       // There and back: what they have not told by then, they leave in doubt.
-constexpr double kClear = 1.5;        // Times as long: that is no chance.
-constexpr double kApart = 1.1;        // The same, where neither has a step among the other's.
-constexpr double kHarm = 1.02;        // Times as long as dense steps: that is too long.
-constexpr double kMostShare = 0.01;   // Of the time, for probes that are tried again.
+constexpr int kMostRounds =
+    6;  // There and back: what they have not told by then is in doubt until the next attempt.
+constexpr double kClear = 1.5;       // Times as long: that is no chance.
+constexpr double kApart = 1.1;       // The same, where neither has a step among the other's.
+constexpr double kHarm = 1.02;       // Times as long as dense steps: that is too long.
+constexpr double kMostShare = 0.01;  // Of the time, for probes that are tried again.
 
 }  // namespace
 
@@ -42,7 +43,7 @@ void Guard::start_probe(const std::string& why) {
     tried_.erase(tried_.begin() + static_cast<std::ptrdiff_t>(tried_.size() / 2));
 
   for (auto& [levels, evidence] : evidence_) evidence.shorter = evidence.longer = false;
-  phase_ = Phase::kProbing;
+  if (std::exchange(phase_, Phase::kProbing) != Phase::kProbing) rounds_ = 0;
   why_ = why;
   foreseen_ = elsewhere_ = false;
   watched_.clear();
@@ -60,7 +61,6 @@ void Guard::alarm(const std::string& why) {
 // `kinds` and dense steps there, and the other way back.
 void Guard::start_round(const std::vector<std::vector<int>>& kinds) {
   const bool first = learned_.empty();
-  if (first) rounds_ = 0;
   std::vector<Block> blocks = {{std::vector<int>(may_.size(), kDense), kBlock}};
   for (const std::vector<int>& levels : kinds) blocks.push_back({levels, kBlock});
   way_back_.assign(blocks.rbegin(), blocks.rend());

@@ -251,7 +251,7 @@ TEST(Guard, AWrongDenseDoesNotLast) {
     World world = kFast;
     world.codec_surprise = 1.2;
     EXPECT_EQ(rank.run(40, world), kDenseAll);
-    const std::vector<int> levels = rank.run(600, kFast);
+    const std::vector<int> levels = rank.run(1500, kFast);
     agreed(comm, levels);
     EXPECT_EQ(levels[0], 1);
   });
