@@ -12,6 +12,8 @@ import unittest
 
 from program import PROGRAM, QUICK, ProgramTest, environment, free_port
 
+# Only what moves gradients is linked to MPI.
+HAS_MPI = b"libmpi" in subprocess.run(["ldd", PROGRAM + "-torch"], capture_output=True, check=True).stdout
 TORCHRUN = [sys.executable, str(pathlib.Path(__file__).resolve().with_name("torchrun.py"))]
 
 
@@ -171,7 +173,7 @@ class Meeting(ProgramTest):
 
     @unittest.skipUnless(shutil.which("mpirun"), "no mpirun here")
     def test_messages_over_mpi_give_the_same_bits(self):
-        if b"libmpi" not in subprocess.run(["ldd", PROGRAM], capture_output=True).stdout:
+        if not HAS_MPI:
             self.skipTest("the program was built without MPI")
         for backend in ("gloo", "mpi"):
             command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4", PROGRAM, "train", *QUICK, "--backend", backend,
@@ -187,7 +189,7 @@ class Meeting(ProgramTest):
         _, err = self.run_program("train", *QUICK, "--backend", "pigeon", status=2)
         self.assertIn('unknown backend "pigeon"', err)
         _, err = self.run_program("train", *QUICK, "--backend", "mpi", "--workers", 4, status=2)
-        self.assertRegex(err, "start the ranks with mpirun -n 4|built where no MPI was found")
+        self.assertIn("start the ranks with mpirun -n 4" if HAS_MPI else "built where no MPI was found", err)
 
     @unittest.skipUnless(shutil.which("torchrun"), "no torchrun here")
     def test_under_torchrun(self):
