@@ -201,8 +201,9 @@ std::vector<std::string> operations_of(const CollectivesOptions& options) {
 
 std::vector<std::size_t> sizes_of(const CollectivesOptions& options) {
   std::vector<std::size_t> sizes;
-  for (std::int64_t bytes = options.from; bytes <= options.to; bytes *= options.factor)
+  for (std::int64_t bytes = options.from; bytes < options.to; bytes *= options.factor)
     sizes.push_back(static_cast<std::size_t>(bytes));
+  if (options.from <= options.to) sizes.push_back(static_cast<std::size_t>(options.to));
   return sizes;
 }
 

@@ -22,7 +22,7 @@ struct CollectivesOptions {
   void fields(auto&& field) {
     field("operations", operations, "Of sum, gather, scatter and broadcast, separated by commas.");
     field("from", from, "Smallest size, in bytes.", at_least(4).up_to(1 << 30));
-    field("to", to, "Largest size, in bytes.", at_least(4).up_to(1 << 30));
+    field("to", to, "Largest size, in bytes; the last, whatever the factor.", at_least(4).up_to(1 << 30));
     field("factor", factor, "From one size to the next.", at_least(2).up_to(1024));
     field("seconds", seconds, "For each size, roughly.", at_least(0).up_to(3600));
     field("repetitions", repetitions, "For each size; 0 for as many as the seconds allow.",
@@ -46,6 +46,7 @@ struct CollectiveTiming {
 
 // What the options ask for. Throws UsageError for an operation that there is not.
 std::vector<std::string> operations_of(const CollectivesOptions& options);
+// From the smallest size by the factor, and the largest; none where that is below the smallest.
 std::vector<std::size_t> sizes_of(const CollectivesOptions& options);
 
 // Verifies one collective at one size against what it must give, then times it. Called by all ranks; a time is
