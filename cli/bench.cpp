@@ -99,11 +99,12 @@ struct ModelsBenchOptions : bench::ModelBenchOptions {
   }
 };
 
-// Scripts of bench/ and tools/ lie beside the build folder, or where `cmake --install` puts them.
+// Scripts of bench/ and tools/ lie beside the build folder, or where `cmake --install` puts them: this program is
+// build/accordion-torch or libexec/accordion/accordion-torch.
 std::string find_script(const std::string& name, const std::string& folder = "bench") {
-  const fs::path program = fs::read_symlink("/proc/self/exe");
-  const fs::path places[] = {program.parent_path().parent_path() / folder / name,
-                             program.parent_path().parent_path() / "share" / "accordion" / folder / name};
+  const fs::path above = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  const fs::path places[] = {above / folder / name,
+                             above.parent_path() / "share" / "accordion" / folder / name};
   for (const fs::path& place : places)
     if (fs::exists(place)) return place;
   throw Error("bench: " + name + " is neither at " + places[0].string() + " nor at " + places[1].string());

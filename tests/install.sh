@@ -14,3 +14,12 @@ cmake -S "$source_dir/examples/outside" -B "$work/build" -G Ninja -Wno-dev -DCMA
 cmake --build "$work/build"
 "$work/build/outside"
 "$work/prefix/bin/accordion" --version
+
+# What it needs at run time was installed with it: the program with torch, and the scripts of its benchmarks.
+run() {
+  (cd "$work" && "$work/prefix/bin/accordion" "$@")
+}
+run models | grep -q resnet18
+timed=$(run bench codecs --model resnet20 --codecs topk --repetitions 1 --json)
+grep -q '"torch_ms": [0-9]' <<<"$timed" || { echo "install: bench codecs timed no torch: $timed" >&2; exit 1; }
+run bench ddp --models cnn --workers 1 --steps 6 --json | grep -q '"ratio": [0-9]'
