@@ -192,6 +192,17 @@ class CleaningUp(NetlabTest):
         for pid in pids:
             self.assertTrue(process_gone(pid), "a rank outlived the lab")
 
+    def test_after_ctrl_c_while_the_others_are_asked_to_end(self):
+        process = self.start("run", "--hosts", 2, "--", "sh", "-c",
+                             'if [ $RANK = 1 ]; then sleep 1; exit 3; fi; trap "echo asked" TERM; echo pid $$; while :; do sleep 9; done')
+        pid = int(process.stdout.readline().split()[2])
+        self.assertEqual(process.stdout.readline(), "[0] asked\n")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=40)
+        self.assertEqual(process.returncode, 3, err)
+        self.assertEqual(self.mine(process), set())
+        self.assertTrue(process_gone(pid), "a rank outlived the lab")
+
     def test_after_netlab_itself_was_killed(self):
         process, pids = self.interrupted(signal.SIGKILL)
         for pid in pids:
@@ -241,6 +252,18 @@ class Refusing(NetlabTest):
         done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", NETLAB, "run", "--", "true"], capture_output=True, text=True)
         self.assertEqual(done.returncode, NOT_ALLOWED, done.stderr)
         self.assertIn("needs root", done.stderr)
+
+
+    def test_a_failure_of_its_own_is_not_called_not_allowed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tc = pathlib.Path(folder) / "tc"
+            tc.write_text(f'#!/bin/sh\n[ "$4" = replace ] && echo "no such rate" >&2 && exit 2\nexec {shutil.which("tc")} "$@"\n')
+            tc.chmod(0o755)
+            done = subprocess.run([NETLAB, "run", "--rate", "100mbit", "--", "true"], capture_output=True, text=True,
+                                  env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"})
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("no such rate", done.stderr)
+        self.assertEqual(subprocess.run([NETLAB, "check"]).returncode, 0)
 
 
 class Shaping(NetlabTest):
