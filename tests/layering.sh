@@ -39,7 +39,7 @@ for folder in "${core[@]}"; do
   for file in accordion/"$folder"/*.{h,cpp}; do
     [ -e "$file" ] || continue
     case "$file" in
-      accordion/comm/c10d* | accordion/comm/group*) continue ;;
+      accordion/comm/c10d*) continue ;;
       accordion/comm/mpi*)
         grep -qE '^#include <(torch|ATen|c10)/' "$file" && complain "$file includes torch"
         continue
