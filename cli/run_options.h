@@ -31,11 +31,11 @@ struct LaunchOptions {
     field("threads", threads, "Threads per rank; 0 for its share of the cores.", at_least(0).up_to(1024));
     field("port", port, "TCP port at which ranks started here meet; 0 for a free one.",
           at_least(0).up_to(65535));
-    field("timeout", timeout, "Seconds to wait for a peer.", at_least(0.001).up_to(1e7));
+    field("timeout", timeout, "Seconds to wait for a peer; MPI waits for ever.", at_least(0.001).up_to(1e7));
     field("backend", backend,
           "What carries messages between ranks: gloo, or mpi for ranks that mpirun started.");
     field("interface", interface,
-          "Network interface of the gradients; empty for the one that reaches the first rank.");
+          "Network interface of the gradients, for gloo; empty for the one that reaches the first rank.");
     field("data-dir", data_dir, "Folder of the data set; empty for the usual places.");
     field("out", out, "Run folder; empty for a new one under runs/.");
     field("overwrite", overwrite, "Replace the run that the run folder holds.");

@@ -191,6 +191,12 @@ class Meeting(ProgramTest):
         _, err = self.run_program("train", *QUICK, "--backend", "mpi", "--workers", 4, status=2)
         self.assertIn("start the ranks with mpirun -n 4" if HAS_MPI else "built where no MPI was found", err)
 
+    def test_mpi_takes_no_interface(self):
+        if not HAS_MPI:
+            self.skipTest("the program was built without MPI")
+        _, err = self.run_program("train", *QUICK, "--backend", "mpi", "--interface", "lo", status=2)
+        self.assertIn("train: interface=lo with backend=mpi, expected no interface", err)
+
     @unittest.skipUnless(shutil.which("torchrun"), "no torchrun here")
     def test_under_torchrun(self):
         # Debian 12's torchrun crashes without -r 1 -t 1 under Python 3.11.
