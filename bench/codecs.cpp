@@ -177,26 +177,32 @@ std::vector<std::string> CodecBench::default_codecs() const {
   char threshold[64];
   std::snprintf(threshold, sizeof threshold, "threshold:lambda=%.4f", *hundredth);
 
-  return {"fp16",
-          "fp16:feedback=true",
-          "bf16",
-          "bf16:feedback=true",
-          "sign-vote",
-          "sign-scaled",
-          "randomk:keep=0.01",
-          "randomk:keep=0.1",
-          threshold,
-          "topk:keep=0.01",
-          "topk:keep=0.1",
-          "mstopk:keep=0.01",
-          "dgc",
-          "powersgd:approx-rank=1",
-          "powersgd:approx-rank=2",
-          "powersgd:approx-rank=4",
-          "qsgd:bits=2",
-          "qsgd:bits=4",
-          "qsgd:bits=8",
-          "terngrad"};
+  std::vector<std::string> settings = {"fp16",
+                                       "fp16:feedback=true",
+                                       "bf16",
+                                       "bf16:feedback=true",
+                                       "sign-vote",
+                                       "sign-scaled",
+                                       "randomk:keep=0.01",
+                                       "randomk:keep=0.1",
+                                       threshold,
+                                       "topk:keep=0.01",
+                                       "topk:keep=0.1",
+                                       "mstopk:keep=0.01",
+                                       "dgc",
+                                       "powersgd:approx-rank=1",
+                                       "powersgd:approx-rank=2",
+                                       "powersgd:approx-rank=4",
+                                       "qsgd:bits=2",
+                                       "qsgd:bits=4",
+                                       "qsgd:bits=8",
+                                       "terngrad"};
+  const auto codec_of = [](const std::string& setting) { return setting.substr(0, setting.find(':')); };
+  for (const std::string& usual : usual_settings())
+    if (std::none_of(settings.begin(), settings.end(),
+                     [&](const std::string& each) { return codec_of(each) == codec_of(usual); }))
+      settings.push_back(usual);
+  return settings;
 }
 
 CodecTiming CodecBench::run(const std::string& setting, const CodecPeer* peer) {

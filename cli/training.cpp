@@ -208,10 +208,11 @@ int run_or_launch(TrainArguments arguments, int argc, char** argv) {
   const char* restart = std::getenv(kRestart);
   check_backend(launch.backend);
   if (launch.backend == "mpi" && !launch.interface.empty())
-    throw UsageError("train: interface=" + launch.interface +
-                     " with backend=mpi, expected no interface: MPI takes the networks that mpirun is told of "
-                     "(Open MPI: --mca btl_tcp_if_include " +
-                     launch.interface + ")");
+    throw UsageError(
+        "train: interface=" + launch.interface +
+        " with backend=mpi, expected no interface: MPI takes the networks that mpirun is told of "
+        "(Open MPI: --mca btl_tcp_if_include " +
+        launch.interface + ")");
   parse_checkpoint_every("train", launch.checkpoint_every);
   if (place && launch.workers != 1 && launch.workers != place->world)
     throw UsageError("train: workers=" + std::to_string(launch.workers) + ", but " + place->source +

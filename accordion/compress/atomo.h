@@ -17,7 +17,9 @@ struct AtomoOptions {
   void fields(auto&& field) {
     field("budget", budget, "Expected number of singular triplets sent.", above(0));
   }
-  CodecTraits traits() const { return {.worth = Worth::kAlways, .above_rank = budget}; }
+  CodecTraits traits() const {
+    return {.spoken = "ATOMO", .worth = Worth::kAlways, .above_rank = budget, .slow = true};
+  }
 };
 
 std::unique_ptr<Compressor> make(const AtomoOptions& options, const Shape& shape);

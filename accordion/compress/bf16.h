@@ -7,6 +7,7 @@
 
 #include "accordion/base/options.h"
 #include "accordion/compress/compressor.h"
+#include "accordion/compress/traits.h"
 
 namespace accordion {
 
@@ -15,6 +16,7 @@ struct Bf16Options {
   static constexpr std::uint8_t kFrameId = 2;
   bool feedback = false;
   void fields(auto&& field) { field("feedback", feedback, "Keep what rounding drops and send it later."); }
+  CodecTraits traits() const { return {.spoken = "16 bits (bf16)"}; }
 };
 
 std::unique_ptr<Compressor> make(const Bf16Options& options, const Shape& shape);

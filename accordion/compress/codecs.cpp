@@ -65,6 +65,27 @@ CodecTraits traits_of(const CodecOptions& codec) {
   return std::visit([](const auto& options) { return traits_of_options(options); }, codec);
 }
 
+std::string spoken_name(const std::string& name) {
+  std::string_view spoken;
+  for_each_alternative<CodecOptions>([&](const auto& options) {
+    if (options.kName == name) spoken = traits_of_options(options).spoken;
+  });
+  return spoken.empty() ? name : std::string(spoken);
+}
+
+std::vector<std::string> usual_settings() {
+  std::vector<std::string> settings;
+  for_each_alternative<CodecOptions>([&](const auto& options) {
+    const CodecTraits traits = traits_of_options(options);
+    if (traits.slow || options.kName == NoneOptions::kName) return;
+    std::string setting(options.kName);
+    if (traits.dial)
+      setting += ":" + std::string(traits.dial->option) + "=" + number_text(dial_value(options));
+    settings.push_back(std::move(setting));
+  });
+  return settings;
+}
+
 namespace {
 
 // Calls use(value) with the dial's option, whatever its type.

@@ -20,6 +20,12 @@ namespace accordion {
 std::vector<std::string> codec_names();
 std::string_view codec_name(const CodecOptions& codec);
 
+// What people call a codec of that name; the name itself where there is none.
+std::string spoken_name(const std::string& name);
+
+// Each codec once, with its defaults and its dial spelt out: all that compress and are not slow.
+std::vector<std::string> usual_settings();
+
 // Throws UsageError for an unknown codec or option and for a value out of range.
 CodecOptions parse_codec(std::string_view setting);
 

@@ -35,7 +35,8 @@ struct DgcOptions {
   }
   // Always worth it, whatever it keeps: a tensor whose momentum is DGC's at one level must be so at all.
   CodecTraits traits() const {
-    return {.momentum = OwnMomentum{momentum, nesterov},
+    return {.spoken = "DGC",
+            .momentum = OwnMomentum{momentum, nesterov},
             .model_clip = clip,
             .worth = Worth::kAlways,
             .dial = Dial{"keep", 0.256, 0.001}};

@@ -19,7 +19,7 @@ struct MsTopKOptions {
     field("keep", keep, "Fraction of entries sent.", above(0).up_to(1));
     field("samples", samples, "Thresholds tried.", at_least(1).up_to(1000));
   }
-  CodecTraits traits() const { return {.dial = Dial{"keep", 0.256, 0.001}}; }
+  CodecTraits traits() const { return {.spoken = "MSTopK", .dial = Dial{"keep", 0.256, 0.001}}; }
 };
 
 std::unique_ptr<Compressor> make(const MsTopKOptions& options, const Shape& shape);

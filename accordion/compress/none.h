@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "accordion/compress/compressor.h"
+#include "accordion/compress/traits.h"
 
 namespace accordion {
 
@@ -14,6 +15,7 @@ struct NoneOptions {
   static constexpr std::string_view kName = "none";
   static constexpr std::uint8_t kFrameId = 0;
   void fields(auto&&) {}
+  CodecTraits traits() const { return {.spoken = "plain DDP"}; }
 };
 
 inline std::unique_ptr<Compressor> make(const NoneOptions&, const Shape&) {

@@ -21,7 +21,8 @@ struct PowerSgdOptions {
   }
   // Its trials take enough steps for the factors to settle (L-GreCo's number).
   CodecTraits traits() const {
-    return {.worth = Worth::kIfMuchShorter,
+    return {.spoken = "PowerSGD",
+            .worth = Worth::kIfMuchShorter,
             .dial = Dial{"approx-rank", 16, 1},
             .approx_rank = approx_rank,
             .trial_steps = 5};

@@ -33,7 +33,8 @@ struct QsgdOptions {
   // How long Elias codes get depends on the gradient.
   CodecTraits traits() const {
     const int steps = (1 << (std::stoi(bits) - 1)) - 1;
-    return {.worth = coding == "elias" ? Worth::kAlways : Worth::kIfShorter,
+    return {.spoken = "QSGD",
+            .worth = coding == "elias" ? Worth::kAlways : Worth::kIfShorter,
             .dial = Dial{"bits", 8, 2},
             .ranks = share_scale ? RankLimit{32767 / steps, "share-scale", "their sum must fit 16 bits"}
                                  : RankLimit{}};

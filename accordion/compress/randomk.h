@@ -22,7 +22,7 @@ struct RandomKOptions {
     field("feedback", feedback,
           "Keep what is not sent for later; else scale what is sent so that the mean is unbiased.");
   }
-  CodecTraits traits() const { return {.dial = Dial{"keep", 0.256, 0.001}}; }
+  CodecTraits traits() const { return {.spoken = "RandomK", .dial = Dial{"keep", 0.256, 0.001}}; }
 };
 
 std::unique_ptr<Compressor> make(const RandomKOptions& options, const Shape& shape);

@@ -7,6 +7,7 @@
 
 #include "accordion/base/options.h"
 #include "accordion/compress/compressor.h"
+#include "accordion/compress/traits.h"
 
 namespace accordion {
 
@@ -17,6 +18,7 @@ struct SignScaledOptions {
   void fields(auto&& field) {
     field("chunked", chunked, "Average in chunks, one a rank: flat in the number of ranks.");
   }
+  CodecTraits traits() const { return {.spoken = "scaled signs"}; }
 };
 
 std::unique_ptr<Compressor> make(const SignScaledOptions& options, const Shape& shape);

@@ -25,7 +25,8 @@ struct SignVoteOptions {
   }
   // A tenth of a percent of SGD's usual 0.1 is what signSGD's authors use; the limit leaves room to explore.
   CodecTraits traits() const {
-    return {.ranks = count ? RankLimit{127, "count", "a byte holds no more"} : RankLimit{},
+    return {.spoken = "signSGD",
+            .ranks = count ? RankLimit{127, "count", "a byte holds no more"} : RankLimit{},
             .rate = {0.01, "every weight moves by the learning rate itself in each step", "0.0001 to 0.005"}};
   }
   // A vote's result is -1, 0 or 1, which two bits hold exactly.

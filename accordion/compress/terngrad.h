@@ -22,8 +22,9 @@ struct TernGradOptions {
     field("chunked", chunked, "Average in chunks, one a rank: flat in the number of ranks.");
   }
   CodecTraits traits() const {
-    if (!share_scale) return {};
-    return {.ranks = {32767, "share-scale", "their sum must fit 16 bits"}};
+    return {
+        .spoken = "TernGrad",
+        .ranks = share_scale ? RankLimit{32767, "share-scale", "their sum must fit 16 bits"} : RankLimit{}};
   }
   // The mean of a chunk is sparse: what clipping would cut off is all there is of it.
   TernGradOptions from_owner() const { return {.clip = 0}; }

@@ -16,7 +16,7 @@ struct ThresholdOptions {
   double lambda = 0.005;
   void fields(auto&& field) { field("lambda", lambda, "Smallest magnitude sent.", above(0)); }
   // What is sent depends on the gradient; a message that grows past half of it falls back to dense by itself.
-  CodecTraits traits() const { return {.worth = Worth::kAlways}; }
+  CodecTraits traits() const { return {.spoken = "a hard threshold", .worth = Worth::kAlways}; }
 };
 
 std::unique_ptr<Compressor> make(const ThresholdOptions& options, const Shape& shape);

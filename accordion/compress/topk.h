@@ -20,7 +20,9 @@ struct TopKOptions {
     field("published", published,
           "As Accordion's published code: added up instead of averaged, and what is not sent is lost.");
   }
-  CodecTraits traits() const { return {.dial = Dial{"keep", 0.256, 0.001}, .keeps_largest = keep}; }
+  CodecTraits traits() const {
+    return {.spoken = "TopK", .dial = Dial{"keep", 0.256, 0.001}, .keeps_largest = keep};
+  }
 };
 
 std::unique_ptr<Compressor> make(const TopKOptions& options, const Shape& shape);

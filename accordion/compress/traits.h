@@ -39,6 +39,7 @@ struct RateLimit {
 enum class Worth { kIfShorter, kIfMuchShorter, kAlways };
 
 struct CodecTraits {
+  std::string_view spoken = {};  // What people call the codec; where it is empty, its name.
   std::optional<OwnMomentum> momentum = {};
   // Limit of the norm of the whole model's gradient, times the square root of the number of ranks; 0: none.
   double model_clip = 0;
@@ -52,6 +53,8 @@ struct CodecTraits {
   std::optional<double> keeps_largest = {};
   std::optional<int> approx_rank = {};
   int trial_steps = 1;
+  // Takes minutes where others take seconds: not measured unless it is asked for by name.
+  bool slow = false;
 };
 
 }  // namespace accordion

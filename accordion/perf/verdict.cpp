@@ -1,29 +1,12 @@
 #include "accordion/perf/verdict.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
+
+#include "accordion/compress/codecs.h"
 
 namespace accordion::perf {
 namespace {
-
-struct Spoken {
-  std::string_view codec, name;
-};
-constexpr std::array kSpoken{Spoken{"atomo", "ATOMO"},
-                             Spoken{"bf16", "16 bits (bf16)"},
-                             Spoken{"dgc", "DGC"},
-                             Spoken{"fp16", "16 bits (fp16)"},
-                             Spoken{"mstopk", "MSTopK"},
-                             Spoken{"none", "plain DDP"},
-                             Spoken{"powersgd", "PowerSGD"},
-                             Spoken{"qsgd", "QSGD"},
-                             Spoken{"randomk", "RandomK"},
-                             Spoken{"sign-scaled", "scaled signs"},
-                             Spoken{"sign-vote", "signSGD"},
-                             Spoken{"terngrad", "TernGrad"},
-                             Spoken{"threshold", "a hard threshold"},
-                             Spoken{"topk", "TopK"}};
 
 std::string formatted(const char* format, double value) {
   char text[40];
@@ -118,14 +101,13 @@ std::string what_does_not_fit(const Advice& advice) {
 
 std::string spoken(const std::string& method) {
   const std::string name = method.substr(0, method.find(':'));
-  const auto known =
-      std::find_if(kSpoken.begin(), kSpoken.end(), [&](const Spoken& each) { return each.codec == name; });
-  if (known == kSpoken.end()) return method;
-  std::string text(known->name);
+  const std::string codec = spoken_name(name);
+  if (codec == name) return method;
+  std::string text = codec;
   for (std::string_view rest = std::string_view(method).substr(name.size()); rest.size() > 1;) {
     rest.remove_prefix(1);  // ':' or ','
     const std::string_view option = rest.substr(0, rest.find(','));
-    text += (text == known->name ? " " : ", ") + spoken_option(option);
+    text += (text == codec ? " " : ", ") + spoken_option(option);
     rest.remove_prefix(option.size());
   }
   return text;
