@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "accordion/adapt/control.h"
 
 namespace accordion {
@@ -66,14 +69,35 @@ TEST(Controllers, TakeOneFromOutside) {
   EXPECT_THROW(check_control("train", {.codec = "topk", .controller = "alternating"}), UsageError);
 }
 
+// What a controller decides, window by window, of gradients that stay as they are and lose nothing at any level, or of such as
+// shrink and lose the more the stronger the level.
+std::vector<Decision> decisions_of(Controller& controller, bool change) {
+  constexpr std::size_t kLayers = 2, kLevels = 3;
+  std::vector<Decision> decisions{controller.first()};
+  for (int window = 0; window < 6; ++window) {
+    const std::vector<double> norms(kLayers, change ? std::pow(0.25, window) : 1), squares(kLayers, 10);
+    std::vector<std::vector<Trial>> trials(kLayers);
+    for (std::vector<Trial>& layer : trials)
+      for (std::size_t level = 0; level < kLevels; ++level)
+        layer.push_back({change ? std::pow(10.0, level) : 1e-6, 100.0 / static_cast<double>(level + 1)});
+    decisions.push_back(controller.decide(
+        {.window = window, .lr = 0.1, .next_lr = 0.1, .norms = norms, .squares = squares, .trials = trials}));
+  }
+  return decisions;
+}
+
 TEST(Controllers, SayWhetherTheyLookAtGradients) {
   for (const ControllerKind& kind : controllers()) {
-    const ControlOptions options{
-        .controller = kind.name, .batch_mild = 8, .batch_strong = 16, .plan = "strong"};
-    const bool looks = kind.make(options, 1, 2)->needs().gradients();
-    const bool blind = kind.name == "static" || kind.name == "schedule" || kind.name == "smith" ||
-                       kind.name == "rethink" || kind.name == "alternating";
-    EXPECT_EQ(looks, !blind) << kind.name;
+    const ControlOptions options{.controller = kind.name,
+                                 .batch_mild = 8,
+                                 .batch_strong = 16,
+                                 .interval = 1,
+                                 .plan = "mild@0-2,strong"};
+    const auto still = kind.make(options, 2, 3), changing = kind.make(options, 2, 3);
+    const bool differ = !std::ranges::equal(
+        decisions_of(*still, false), decisions_of(*changing, true),
+        [](const Decision& a, const Decision& b) { return a.levels == b.levels && a.batch == b.batch; });
+    EXPECT_EQ(still->needs().gradients(), differ) << kind.name;
   }
 }
 
