@@ -1,6 +1,7 @@
 // How a codec's place in the tests is written down. The list itself: codec_cases_testing.h.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -31,6 +32,13 @@ struct Dice {
   std::string flag(const std::string& name) const { return coin() ? "," + name + "=true" : ""; }
 };
 
+// What the exchange gives with a mild and a strong setting: its hash, with SSE4 and with AVX2 (exchange/golden_test.cpp, which prints
+// them).
+struct Golden {
+  std::string mild, strong;
+  std::uint64_t sse4, avx2;
+};
+
 enum class Promise {
   kConserves,  // What is not sent now is sent later,
   kUnbiased,   // or the mean is right on average,
@@ -44,6 +52,7 @@ struct CodecEntry {
   bool exactly = true;      // or to the bit, over level changes, too.
   double rounding = 1e-5;   // What a sum over ranks may lose that no residual sees; relative.
   std::vector<CodecCase> cases = {};
+  std::vector<Golden> golden = {};  // Of each codec, in one of its entries.
   // Any setting that keeps the promise; empty: the cases are all there are.
   std::function<std::string(const Dice&)> draw = {};
 };

