@@ -6,16 +6,43 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <list>
+#include <mutex>
 #include <numeric>
 #include <thread>
 
 #include "accordion/comm/loopback.h"
+#include "accordion/comm/segments.h"
 
 namespace accordion {
 namespace {
 
 using Milliseconds = std::chrono::milliseconds;
+
+// Of all ranks: whose messages are on their way to each, and of how many at once at most.
+class Senders {
+ public:
+  explicit Senders(int ranks)
+      : under_way_(static_cast<std::size_t>(ranks), std::vector<int>(static_cast<std::size_t>(ranks))) {}
+
+  void sent(int from, int to) {
+    std::lock_guard lock(mutex_);
+    auto& towards = under_way_[static_cast<std::size_t>(to)];
+    ++towards[static_cast<std::size_t>(from)];
+    most_ = std::max(most_, std::ranges::count_if(towards, [](int messages) { return messages > 0; }));
+  }
+  void received(int from, int to) {
+    std::lock_guard lock(mutex_);
+    --under_way_[static_cast<std::size_t>(to)][static_cast<std::size_t>(from)];
+  }
+  std::ptrdiff_t most() const { return most_; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::vector<int>> under_way_;  // By receiver and sender.
+  std::ptrdiff_t most_ = 0;
+};
 
 class Checked final : public Communicator {
  public:
@@ -28,18 +55,23 @@ class Checked final : public Communicator {
     ++sends;
     sent_bytes_ += bytes.size();
     most_ahead = std::max(most_ahead, sent_bytes_ - std::min(sent_bytes_, received_bytes_));
-    return std::make_unique<Use>(inner_.start_send(to, bytes), sending_, bytes, nullptr, Milliseconds(0));
+    if (senders) senders->sent(rank(), to);
+    return std::make_unique<Use>(inner_.start_send(to, bytes), sending_, bytes, Milliseconds(0));
   }
   std::unique_ptr<Transfer> start_receive(int from, std::span<std::byte> bytes) override {
     EXPECT_TRUE(unused(bytes, sending_)) << "received into bytes that are being sent";
     EXPECT_TRUE(unused(bytes, receiving_)) << "received twice";
     if (sends == 0) ++asked_before_first_send;
-    return std::make_unique<Use>(inner_.start_receive(from, bytes), receiving_, bytes, &received_bytes_,
-                                 receive_takes);
+    return std::make_unique<Use>(inner_.start_receive(from, bytes), receiving_, bytes, receive_takes,
+                                 [this, from, count = bytes.size()] {
+                                   received_bytes_ += count;
+                                   if (senders) senders->received(from, rank());
+                                 });
   }
 
   std::size_t sends = 0, asked_before_first_send = 0, most_ahead = 0;
   Milliseconds receive_takes{0};  // At least.
+  Senders* senders = nullptr;     // Is told of them, if there is one.
 
  private:
   using Places = std::list<std::span<const std::byte>>;
@@ -47,12 +79,12 @@ class Checked final : public Communicator {
   class Use final : public Transfer {
    public:
     Use(std::unique_ptr<Transfer> transfer, Places& places, std::span<const std::byte> bytes,
-        std::size_t* count, Milliseconds takes)
+        Milliseconds takes, std::function<void()> ended = {})
         : transfer_(std::move(transfer)),
           places_(places),
           place_(places.insert(places.end(), bytes)),
-          count_(count),
-          takes_(takes) {}
+          takes_(takes),
+          ended_(std::move(ended)) {}
     ~Use() override { end(); }
     void wait() override {
       std::this_thread::sleep_for(takes_);
@@ -63,15 +95,15 @@ class Checked final : public Communicator {
    private:
     void end() {
       if (place_ == places_.end()) return;
-      if (count_) *count_ += place_->size();
+      if (ended_) ended_();
       places_.erase(place_);
       place_ = places_.end();
     }
     std::unique_ptr<Transfer> transfer_;
     Places& places_;
     Places::iterator place_;
-    std::size_t* count_;
     Milliseconds takes_;
+    std::function<void()> ended_;
   };
 
   static bool unused(std::span<const std::byte> bytes, const Places& places) {
@@ -114,6 +146,29 @@ TEST(Lockstep, NobodySendsFarAhead) {
           2 * kCount * sizeof(float) * static_cast<std::size_t>(ranks - 1) / static_cast<std::size_t>(ranks);
       EXPECT_LT(group.most_ahead, whole / 2) << "of " << whole;
     });
+}
+
+// If all sent to one at once, their flows would starve each other on its link: it has one sender, and while all turn to their next
+// peers a second one. Blocks here are shorter than those that go round the peers with every segment (rounds_of), and have more
+// segments than ranks can be apart.
+TEST(Lockstep, ARankReceivesFromFewAtATime) {
+  constexpr int kRanks = 5;
+  constexpr std::size_t kBlock = 17 * kLeastSegment;
+  Senders of_sum(kRanks), of_gather(kRanks);
+  run_loopback(kRanks, [&](Communicator& inner) {
+    Checked group(inner);
+    group.receive_takes = Milliseconds(inner.rank() == 0 ? 8 : 4);
+    std::vector<float> few(kRanks * 5 * kLeastSegment / sizeof(float)), many(kRanks * kBlock / sizeof(float));
+    for (int k = 0; k < 5; ++k) group.sum(std::span(few));  // Learns how slow the links are.
+    group.senders = &of_sum;
+    group.sum(std::span(many));
+    group.senders = &of_gather;
+    std::vector<std::byte> all(kRanks * kBlock);
+    group.gather(std::as_bytes(std::span(many)).first(kBlock), all);
+  });
+  EXPECT_LE(of_sum.most(), 2);
+  EXPECT_LE(of_gather.most(), 2);
+  EXPECT_GE(of_gather.most(), 1);
 }
 
 // What lies ahead of a slow link only fills its queues: the first sum does not know yet, later ones do.
