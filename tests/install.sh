@@ -16,10 +16,16 @@ cmake --build "$work/build"
 "$work/prefix/bin/accordion" --version
 
 # What it needs at run time was installed with it: the program with torch, and the scripts of its benchmarks.
-run() {
-  (cd "$work" && "$work/prefix/bin/accordion" "$@")
+cd "$work"
+answers() {
+  local expected=$1 answer
+  shift
+  answer=$("$work/prefix/bin/accordion" "$@")
+  if ! grep -q "$expected" <<<"$answer"; then
+    echo "install: accordion $* answers without $expected: $answer" >&2
+    exit 1
+  fi
 }
-run models | grep -q resnet18
-timed=$(run bench codecs --model resnet20 --codecs topk --repetitions 1 --json)
-grep -q '"torch_ms": [0-9]' <<<"$timed" || { echo "install: bench codecs timed no torch: $timed" >&2; exit 1; }
-run bench ddp --models cnn --workers 1 --steps 6 --json | grep -q '"ratio": [0-9]'
+answers resnet18 models
+answers '"torch_ms": [0-9]' bench codecs --model resnet18 --codecs sign-vote --repetitions 1 --json
+answers '"ratio": [0-9]' bench ddp --models cnn --workers 1 --steps 6 --json

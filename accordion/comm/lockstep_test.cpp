@@ -157,7 +157,7 @@ TEST(Lockstep, ARankReceivesFromFewAtATime) {
   Senders of_sum(kRanks), of_gather(kRanks);
   run_loopback(kRanks, [&](Communicator& inner) {
     Checked group(inner);
-    group.receive_takes = Milliseconds(inner.rank() == 0 ? 8 : 4);
+    group.receive_takes = Milliseconds(inner.rank() == 0 ? 4 : 2);
     std::vector<float> few(kRanks * 5 * kLeastSegment / sizeof(float)), many(kRanks * kBlock / sizeof(float));
     for (int k = 0; k < 5; ++k) group.sum(std::span(few));  // Learns how slow the links are.
     group.senders = &of_sum;
