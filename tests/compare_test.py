@@ -18,8 +18,8 @@ RECIPE = SHARED + '''
 codec = "topk:keep=0.01"
 '''
 KEYS = ["setting", "seeds", "runs", "metric", "mean", "normal95", "student95", "paired_difference", "paired_student95",
-        "pairs", "payload_bytes", "wire_bytes", "paper_floats",
-        "seconds", "wire_ratio", "paper_floats_ratio", "seconds_ratio", "values", "folders"]
+        "pairs", "train_loss", "train_loss_difference", "train_loss_student95", "payload_bytes", "wire_bytes", "paper_floats",
+        "seconds", "extra_share", "wire_ratio", "paper_floats_ratio", "seconds_ratio", "values", "folders"]
 FOLDERS = ["plain/seed-1", "top_1__/seed-1", "plain/seed-2", "top_1__/seed-2"]  # In the order in which they run.
 
 
@@ -102,6 +102,12 @@ class Comparing(CompareTest):
         first, second = (b - a for a, b in zip(plain["values"], top["values"]))
         self.assertAlmostEqual(top["paired_difference"], (first + second) / 2)
         self.assertAlmostEqual(top["paired_student95"], 12.7062 * abs(first - second) / 2, places=5)
+        losses = [[self.read_run(self.folder / folder)[1][-1]["train_loss"] for folder in row["folders"]] for row in rows]
+        self.assertAlmostEqual(top["train_loss"], sum(losses[1]) / 2)
+        first, second = (b - a for a, b in zip(*losses))
+        self.assertAlmostEqual(top["train_loss_difference"], (first + second) / 2)
+        self.assertAlmostEqual(top["train_loss_student95"], 12.7062 * abs(first - second) / 2, places=5)
+        self.assertEqual([plain["train_loss_difference"], plain["extra_share"], top["extra_share"]], [None, 1, 0])
         self.assertAlmostEqual(top["wire_ratio"], plain["wire_bytes"] / top["wire_bytes"])
         self.assertGreater(top["wire_ratio"], 10)
         table = list(csv.DictReader(io.StringIO(self.run_program(*command, "--format", "csv")[0])))

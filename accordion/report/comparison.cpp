@@ -1,5 +1,7 @@
 #include "accordion/report/comparison.h"
 
+#include <algorithm>
+
 #include "accordion/base/error.h"
 
 namespace accordion {
@@ -8,10 +10,11 @@ namespace {
 ComparisonRow averaged(const SettingResults& setting) {
   ComparisonRow row;
   row.setting = setting;
-  std::vector<double> values;
+  std::vector<double> values, losses;
   for (const SeedResult& seed : setting.seeds) {
     if (!seed.result) continue;
     values.push_back(seed.result->value);
+    if (seed.result->train_loss) losses.push_back(*seed.result->train_loss);
     row.seconds += seed.result->seconds;
     row.payload_bytes += static_cast<double>(seed.result->payload_bytes);
     row.wire_bytes += static_cast<double>(seed.result->wire_bytes);
@@ -20,6 +23,7 @@ ComparisonRow averaged(const SettingResults& setting) {
   row.runs = static_cast<int>(values.size());
   if (row.runs == 0) return row;
   row.value = mean_interval(values);
+  if (losses.size() == values.size()) row.train_loss = mean_interval(losses).mean;
   for (double* sum : {&row.seconds, &row.payload_bytes, &row.wire_bytes, &row.paper_floats}) *sum /= row.runs;
   return row;
 }
@@ -29,14 +33,25 @@ std::optional<double> ratio(double first, double other) {
   return first / other;
 }
 
-// Seed by seed.
-std::vector<double> differences(const SettingResults& setting, const SettingResults& first) {
+// Of what `of` takes from a result, seed by seed.
+std::vector<double> differences(const SettingResults& setting, const SettingResults& first, auto of) {
   std::vector<double> values;
   for (const SeedResult& ours : setting.seeds)
     for (const SeedResult& theirs : first.seeds)
       if (ours.seed == theirs.seed && ours.result && theirs.result)
-        values.push_back(ours.result->value - theirs.result->value);
+        values.push_back(of(*ours.result) - of(*theirs.result));
   return values;
+}
+
+void set_extra_shares(std::vector<ComparisonRow>& rows) {
+  if (rows.empty() || rows.front().runs == 0) return;
+  const double most = rows.front().wire_bytes;
+  double least = most;
+  for (const ComparisonRow& row : rows)
+    if (row.runs > 0) least = std::min(least, row.wire_bytes);
+  if (!(least < most)) return;
+  for (ComparisonRow& row : rows)
+    if (row.runs > 0) row.extra_share = (row.wire_bytes - least) / (most - least);
 }
 
 // The one metric of all runs.
@@ -66,12 +81,17 @@ Comparison compare(const std::vector<SettingResults>& settings) {
     row.wire_ratio = ratio(first.wire_bytes, row.wire_bytes);
     row.paper_floats_ratio = ratio(first.paper_floats, row.paper_floats);
     if (!comparison.rows.empty()) {
-      const std::vector<double> pairs = differences(row.setting, first.setting);
+      const auto pairs =
+          differences(row.setting, first.setting, [](const RunResult& run) { return run.value; });
       row.pairs = static_cast<int>(pairs.size());
       if (!pairs.empty()) row.difference = mean_interval(pairs);
+      if (!pairs.empty() && row.train_loss && first.train_loss)
+        row.train_loss_difference = mean_interval(
+            differences(row.setting, first.setting, [](const RunResult& run) { return *run.train_loss; }));
     }
     comparison.rows.push_back(std::move(row));
   }
+  set_extra_shares(comparison.rows);
   return comparison;
 }
 

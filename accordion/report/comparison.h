@@ -32,6 +32,11 @@ struct ComparisonRow {
   // differences spread far less than the values. None in the first row, and where there is no such seed.
   std::optional<MeanInterval> difference;
   int pairs = 0;
+  // The same of the last epoch's training loss, where every run that finished has one: it scatters less than what is tested.
+  std::optional<double> train_loss;
+  std::optional<MeanInterval> train_loss_difference;
+  // Of what the first row sends beyond the one that sends least, the share that this one sends; none where that is nothing.
+  std::optional<double> extra_share;
   // The first row's over this one's, so that more is better; none where either sent, or ran, nothing.
   std::optional<double> seconds_ratio, wire_ratio, paper_floats_ratio;
 };

@@ -89,6 +89,40 @@ TEST(Comparison, CountsOnlyRunsThatFinished) {
   EXPECT_FALSE(comparison.rows[2].wire_ratio);
 }
 
+TEST(Comparison, SharesWhatTheFirstSendsBeyondTheLeast) {
+  std::vector<SettingResults> settings = three_settings();  // 12, 3 and 5 MB.
+  Comparison comparison = compare(settings);
+  EXPECT_EQ(comparison.rows[0].extra_share, 1);
+  EXPECT_EQ(comparison.rows[1].extra_share, 0);
+  EXPECT_NEAR(*comparison.rows[2].extra_share, 2.0 / 9, 1e-12);
+  settings[1].seeds = {failed(1), failed(2)};  // What did not run sends nothing, and is not the least.
+  comparison = compare(settings);
+  EXPECT_FALSE(comparison.rows[1].extra_share);
+  EXPECT_EQ(comparison.rows[2].extra_share, 0);
+  settings[2] = settings[0];
+  EXPECT_FALSE(compare(settings).rows[2].extra_share) << "nobody sends less than the first";
+}
+
+TEST(Comparison, PairsTrainingLosses) {
+  std::vector<SettingResults> settings = three_settings();
+  EXPECT_FALSE(compare(settings).rows[0].train_loss) << "no run has one";
+  const auto set = [&](std::size_t row, double first, double second) {
+    settings[row].seeds[0].result->train_loss = first;
+    settings[row].seeds[1].result->train_loss = second;
+  };
+  set(0, 0.5, 0.7);
+  set(2, 0.6, 0.82);
+  Comparison comparison = compare(settings);
+  EXPECT_NEAR(*comparison.rows[0].train_loss, 0.6, 1e-12);
+  EXPECT_FALSE(comparison.rows[0].train_loss_difference);
+  EXPECT_FALSE(comparison.rows[1].train_loss_difference) << "strong's runs have none";
+  EXPECT_NEAR(comparison.rows[2].train_loss_difference->mean, 0.11, 1e-12);
+  EXPECT_NEAR(*comparison.rows[2].train_loss_difference->student95, 12.706 * 0.01, 1e-4);
+  settings[2].seeds[1].result->train_loss.reset();  // Of one run alone it is no mean over the seeds.
+  EXPECT_FALSE(compare(settings).rows[2].train_loss);
+  EXPECT_FALSE(compare(settings).rows[2].train_loss_difference);
+}
+
 TEST(Comparison, RefusesAccuracyBesidePerplexity) {
   std::vector<SettingResults> settings = three_settings();
   settings[2].seeds[1] = run(2, 97, 6'000'000, 42, Metric::kPerplexity);
@@ -190,8 +224,9 @@ TEST(ComparisonJson, HasEveryKeyAndNullsForWhatIsNot) {
   mild["normal95"] = mild["student95"] = 0;
   EXPECT_EQ(mild, Json::parse(R"({"setting": "mild", "seeds": [1, 2], "runs": 2, "metric": "test_accuracy",
             "mean": 0.882, "normal95": 0, "student95": 0, "paired_difference": null, "paired_student95": null,
-            "pairs": 0, "payload_bytes": 6000000, "wire_bytes": 12000000,
-            "paper_floats": 3000000, "seconds": 41.0, "wire_ratio": 1.0, "paper_floats_ratio": 1.0,
+            "pairs": 0, "train_loss": null, "train_loss_difference": null, "train_loss_student95": null,
+            "payload_bytes": 6000000, "wire_bytes": 12000000,
+            "paper_floats": 3000000, "seconds": 41.0, "extra_share": 1.0, "wire_ratio": 1.0, "paper_floats_ratio": 1.0,
             "seconds_ratio": 1.0, "values": [0.88, 0.884], "folders": ["runs/1", "runs/2"]})"));
   EXPECT_EQ(rows[1]["values"].dump(), "[null,0.84]");
   EXPECT_TRUE(rows[1]["student95"].is_null());
@@ -207,10 +242,12 @@ TEST(ComparisonCsv, IsTheSameFlat) {
   std::vector<SettingResults> settings = {{"rank 1, \"cold\"", {run(1, 0.5, 8, 2), failed(2)}}};
   EXPECT_EQ(
       comparison_csv(compare(settings)),
-      "setting,seeds,runs,metric,mean,normal95,student95,paired_difference,paired_student95,pairs,payload_"
-      "bytes,"
-      "wire_bytes,paper_floats,seconds,wire_ratio,paper_floats_ratio,seconds_ratio,values,folders\n"
-      "\"rank 1, \"\"cold\"\"\",1;2,1,test_accuracy,0.5,,,,,0,4,8,2,2.0,1.0,1.0,1.0,0.5;,runs/1;runs/2\n");
+      "setting,seeds,runs,metric,mean,normal95,student95,paired_difference,paired_student95,pairs,train_"
+      "loss,train_loss_difference,train_loss_student95,payload_bytes,"
+      "wire_bytes,paper_floats,seconds,extra_share,wire_ratio,paper_floats_ratio,seconds_ratio,values,"
+      "folders\n"
+      "\"rank 1, "
+      "\"\"cold\"\"\",1;2,1,test_accuracy,0.5,,,,,0,,,,4,8,2,2.0,,1.0,1.0,1.0,0.5;,runs/1;runs/2\n");
 }
 
 }  // namespace

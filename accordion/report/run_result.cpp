@@ -1,5 +1,7 @@
 #include "accordion/report/run_result.h"
 
+#include <cmath>
+
 #include "accordion/base/json.h"
 #include "accordion/log/epoch_record.h"
 #include "accordion/log/read_run.h"
@@ -29,6 +31,7 @@ RunResult result_of(const std::vector<EpochRecord>& epochs) {
   return {.metric = last.test_accuracy ? Metric::kAccuracy : Metric::kPerplexity,
           .value = last.test_accuracy ? *last.test_accuracy : *last.test_perplexity,
           .seconds = all.seconds,
+          .train_loss = std::isfinite(last.train_loss) ? std::optional(last.train_loss) : std::nullopt,
           .payload_bytes = all.payload_bytes,
           .wire_bytes = all.wire_bytes,
           .paper_floats = all.paper_floats};

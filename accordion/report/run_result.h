@@ -16,8 +16,9 @@ enum class Metric { kAccuracy, kPerplexity };
 
 struct RunResult {
   Metric metric = Metric::kAccuracy;
-  double value = 0;    // After the last epoch; an accuracy is a fraction.
-  double seconds = 0;  // Of the training loop, all epochs.
+  double value = 0;                       // After the last epoch; an accuracy is a fraction.
+  double seconds = 0;                     // Of the training loop, all epochs.
+  std::optional<double> train_loss = {};  // Of the last epoch; none where it is not finite, or was not told.
   std::uint64_t payload_bytes = 0, wire_bytes = 0, paper_floats = 0;  // Of one rank.
 };
 

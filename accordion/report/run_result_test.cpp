@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "accordion/base/error.h"
@@ -17,6 +18,7 @@ namespace fs = std::filesystem;
 EpochRecord epoch(int number, double accuracy, double seconds, std::uint64_t wire_bytes) {
   EpochRecord record;
   record.epoch = number;
+  record.train_loss = number == 0 ? 0.5 : 0.25;
   record.test_accuracy = accuracy;
   record.seconds = seconds;
   record.payload_bytes = wire_bytes / 2;
@@ -56,6 +58,14 @@ TEST_F(RunResultTest, IsTheLastEpochsAccuracyAndTheSumOfTheCosts) {
   EXPECT_EQ(result.payload_bytes, 11);
   EXPECT_EQ(result.wire_bytes, 22);
   EXPECT_EQ(result.paper_floats, 24);
+  EXPECT_EQ(result.train_loss, 0.25);
+}
+
+TEST_F(RunResultTest, ALossThatIsNotFiniteIsNone) {
+  std::vector<EpochRecord> wild = epochs;
+  wild.back().train_loss = std::nan("");
+  write_run("finished", wild);
+  EXPECT_FALSE(read_result(folder).train_loss);
 }
 
 TEST_F(RunResultTest, OfALanguageModelIsAPerplexity) {
