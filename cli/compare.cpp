@@ -94,8 +94,13 @@ void list(const std::vector<PlannedRun>& runs) {
 
 class Compare {
  public:
-  Compare(const CompareArguments& arguments, const ComparisonRecipe& recipe, fs::path out)
-      : arguments_(arguments), recipe_(recipe), out_(std::move(out)), runs_(plan_runs(recipe, out_)) {}
+  Compare(const CompareArguments& arguments, const std::vector<RecipeEntry>& overrides,
+          const ComparisonRecipe& recipe, fs::path out)
+      : arguments_(arguments),
+        overrides_(overrides),
+        recipe_(recipe),
+        out_(std::move(out)),
+        runs_(plan_runs(recipe, out_)) {}
 
   int run() {
     if (arguments_.dry_run) return list(runs_), 0;
@@ -129,11 +134,12 @@ class Compare {
         std::cerr << "accordion: warning: " << setting.name << ": " << warning << "\n";
   }
 
-  // For who reads the folder later: names and their order.
+  // For who reads the folder later: names and their order, and what it takes to make it again.
   void note_settings() const {
     ComparisonFolder folder{.recipe = arguments_.recipe, .seeds = {}, .settings = {}};
     folder.seeds.assign(recipe_.seeds.begin(), recipe_.seeds.end());
     for (const Setting& setting : recipe_.settings) folder.settings.push_back({setting.name, setting.folder});
+    for (const RecipeEntry& entry : overrides_) folder.options.emplace_back(entry.name, entry.text);
     write_comparison_folder(out_, folder);
   }
 
@@ -196,6 +202,7 @@ class Compare {
   }
 
   const CompareArguments& arguments_;
+  const std::vector<RecipeEntry>& overrides_;
   const ComparisonRecipe& recipe_;
   const fs::path out_;
   const std::vector<PlannedRun> runs_;
@@ -221,7 +228,7 @@ int run_comparison(CompareArguments arguments, const std::vector<RecipeEntry>& o
                      ", but it starts the ranks of its runs itself, one run after the other; run it alone");
   const fs::path out =
       arguments.out.empty() ? "runs/compare-" + fs::path(arguments.recipe).stem().string() : arguments.out;
-  return Compare(arguments, recipe, out).run();
+  return Compare(arguments, overrides, recipe, out).run();
 }
 
 }  // namespace

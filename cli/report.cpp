@@ -27,7 +27,8 @@ Run add_report(CLI::App& verb) {
       throw UsageError("report: no folder, expected those of runs, or of a comparison (runs/compare-demo)");
     std::filesystem::path out = arguments->out;
     if (out.empty()) out = folders.size() == 1 ? folders[0] / "report.html" : "report.html";
-    write_whole(out, report_page(page_data(read_reported_runs(folders), run_command), PageKind::kFile));
+    write_whole(out, report_page(page_data(read_reported_runs(folders), {run_command, compare_command}),
+                                 PageKind::kFile));
     std::cout << "Report: " << out.string() << " (a page for any browser; it needs no network)" << std::endl;
     return 0;
   };

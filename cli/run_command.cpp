@@ -56,4 +56,15 @@ std::string run_command(const Json& config) {
   return command;
 }
 
+std::string compare_command(const std::filesystem::path& folder, const ComparisonFolder& comparison) {
+  if (comparison.recipe.empty()) return "";
+  std::string seeds;
+  for (const std::int64_t seed : comparison.seeds) seeds += (seeds.empty() ? "" : ",") + std::to_string(seed);
+  std::string command = "accordion compare --recipe " + shell_word(comparison.recipe) + " --out " +
+                        shell_word(folder.string()) + " --seeds " + shell_word(seeds);
+  // `--nesterov=true` as well as `--samples=200`.
+  for (const auto& [name, value] : comparison.options) command += " " + shell_word("--" + name + "=" + value);
+  return command;
+}
+
 }  // namespace accordion::cli

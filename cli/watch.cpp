@@ -64,7 +64,7 @@ class LivePage {
   }
 
  private:
-  Json read() const { return page_data(read_reported_runs({folder_}), run_command); }
+  Json read() const { return page_data(read_reported_runs({folder_}), {run_command, compare_command}); }
 
   // A page of another site may have its name resolve to this machine; its requests still carry that name.
   httplib::Server::HandlerResponse admit(const httplib::Request& request, httplib::Response& response) const {

@@ -17,7 +17,9 @@ void write_comparison_folder(const fs::path& folder, const ComparisonFolder& com
   Json settings = Json::array();
   for (const ComparisonFolder::Setting& setting : comparison.settings)
     settings.push_back({{"name", setting.name}, {"folder", setting.folder}});
-  const Json json = {{"recipe", comparison.recipe}, {"seeds", comparison.seeds}, {"settings", settings}};
+  Json json = {{"recipe", comparison.recipe}, {"seeds", comparison.seeds}, {"settings", settings}};
+  json["options"] = Json::object();
+  for (const auto& [name, value] : comparison.options) json["options"][name] = value;
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw Error(folder.string() + ": cannot create the folder: " + error.message());
@@ -41,6 +43,10 @@ std::optional<ComparisonFolder> read_comparison_folder(const fs::path& folder) {
                     "\", expected the name of a folder beside this file");
       comparison.settings.push_back({.name = setting.at("name"), .folder = name});
     }
+    // Older versions did not note them.
+    if (const auto options = json.find("options"); options != json.end())
+      for (const auto& [name, value] : options->items())
+        comparison.options.emplace_back(name, value.get<std::string>());
     return comparison;
   } catch (const Json::exception& error) {
     throw Error(path.string() + ": " + error.what() + ", expected what `accordion compare` writes");

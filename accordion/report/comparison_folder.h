@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace accordion {
@@ -19,6 +20,8 @@ struct ComparisonFolder {
   std::string recipe;
   std::vector<std::int64_t> seeds;
   std::vector<Setting> settings;  // The first is what the others are compared to.
+  // What the command line said of every setting, name and value: it is in no recipe.
+  std::vector<std::pair<std::string, std::string>> options = {};
 };
 
 // "seed-3"

@@ -176,7 +176,7 @@ Json guard_events(const std::vector<EpochRecord>& epochs) {
   return events;
 }
 
-Json run_data(const ReportedRun& run, std::size_t setting, const CommandOf& command) {
+Json run_data(const ReportedRun& run, std::size_t setting, const Commands& commands) {
   Json data = {{"setting", setting},
                {"seed", run.seed()},
                {"folder", run.folder.string()},
@@ -184,7 +184,7 @@ Json run_data(const ReportedRun& run, std::size_t setting, const CommandOf& comm
                {"problems", run.problems},
                {"config", run.config},
                {"summary", run.summary ? *run.summary : Json()},
-               {"command", command(run.config)},
+               {"command", commands.run(run.config)},
                {"epochs", epoch_columns(run.epochs)},
                {"guard", guard_events(run.epochs)}};
   LayerTable(run).write(data);
@@ -193,18 +193,20 @@ Json run_data(const ReportedRun& run, std::size_t setting, const CommandOf& comm
 
 }  // namespace
 
-Json page_data(const ReportedRuns& reported, const CommandOf& command) {
-  Json settings = Json::array(), runs = Json::array(), comparison;
+Json page_data(const ReportedRuns& reported, const Commands& commands) {
+  Json settings = Json::array(), runs = Json::array(), made = Json::array(), comparison;
   for (std::size_t s = 0; s < reported.settings.size(); ++s) {
     settings.push_back(reported.settings[s].name);
-    for (const ReportedRun& run : reported.settings[s].runs) runs.push_back(run_data(run, s, command));
+    for (const ReportedRun& run : reported.settings[s].runs) runs.push_back(run_data(run, s, commands));
   }
+  for (const auto& [folder, what] : reported.comparisons)
+    made.push_back({{"folder", folder.string()},
+                    {"recipe", what.recipe},
+                    {"command", commands.comparison(folder, what)}});
   if (const auto compared = reported.comparison())
     comparison = {{"rows", comparison_json(*compared)}, {"sentence", reading(*compared)}};
-  return {{"version", kVersion},
-          {"settings", settings},
-          {"runs", runs},
-          {"comparison", comparison},
+  return {{"version", kVersion},          {"settings", settings}, {"runs", runs},
+          {"comparison", comparison},     {"comparisons", made},  {"over", reported.over()},
           {"problems", reported.problems}};
 }
 

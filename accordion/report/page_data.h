@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 
@@ -10,9 +11,12 @@
 
 namespace accordion {
 
-// The command line that would repeat a run, from its config.json; empty where it is not known.
-using CommandOf = std::function<std::string(const Json& config)>;
+// The command lines that would repeat a run, from its config.json, and a comparison; empty where they are not known.
+struct Commands {
+  std::function<std::string(const Json& config)> run;
+  std::function<std::string(const std::filesystem::path& folder, const ComparisonFolder&)> comparison;
+};
 
-Json page_data(const ReportedRuns& reported, const CommandOf& command);
+Json page_data(const ReportedRuns& reported, const Commands& commands);
 
 }  // namespace accordion

@@ -27,11 +27,16 @@ ReportedRun run_of(std::vector<EpochRecord> epochs, const std::string& controlle
   return run;
 }
 
+const Commands kCommands = {
+    .run = [](const Json&) { return "again"; },
+    .comparison = [](const std::filesystem::path& folder,
+                     const ComparisonFolder& made) { return folder.string() + " of " + made.recipe; }};
+
 Json data_of(ReportedRun run) {
   ReportedRuns reported;
   reported.settings.push_back({.name = "a", .runs = {}});
   reported.settings[0].runs.push_back(std::move(run));
-  return page_data(reported, [](const Json&) { return "again"; })["runs"][0];
+  return page_data(reported, kCommands)["runs"][0];
 }
 
 TEST(PageData, HasARowForEachLayer) {
@@ -101,6 +106,26 @@ TEST(PageData, LayersThatComeLateOrTwiceKeepTheTableWhole) {
   const Json run = data_of(run_of({first, second}));
   EXPECT_EQ(run["layers"][0]["norm"].dump(), "[1.0,null]");
   EXPECT_EQ(run["layers"][1]["norm"].dump(), "[null,3.0]");
+}
+
+TEST(PageData, HasTheCommandOfAComparison) {
+  ReportedRuns reported;
+  reported.comparisons.emplace_back(
+      "out", ComparisonFolder{.recipe = "demo.toml", .seeds = {1}, .settings = {{"a", "a"}}});
+  EXPECT_EQ(page_data(reported, kCommands)["comparisons"].dump(),
+            R"([{"folder":"out","recipe":"demo.toml","command":"out of demo.toml"}])");
+}
+
+TEST(PageData, IsOverWhenEveryRunHasEndedAndNoneIsToCome) {
+  ReportedRuns reported;
+  const auto over = [&] { return page_data(reported, kCommands)["over"].get<bool>(); };
+  EXPECT_FALSE(over()) << "no run has begun";
+  reported.settings.push_back({.name = "a", .runs = {run_of({})}});
+  EXPECT_FALSE(over()) << "it goes on";
+  reported.settings[0].runs[0].summary = Json{{"status", "finished"}};
+  EXPECT_TRUE(over());
+  reported.to_come = 1;
+  EXPECT_FALSE(over()) << "between two runs";
 }
 
 TEST(PageData, WithoutEpochsThereIsStillAPage) {

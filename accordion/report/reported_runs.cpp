@@ -35,12 +35,31 @@ Json setting_options(const ReportedRun& run) {
   return Json{{"options", options}, {"workers", run.config.value("workers", Json())}};
 }
 
-// The folder's own name, or that of the setting whose folder it is in.
-std::string name_of(const fs::path& folder) {
-  fs::path path = fs::absolute(folder).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();
-  const std::string name = path.filename().string();
-  return name.starts_with("seed-") ? path.parent_path().filename().string() : name;
+fs::path whole_path(const fs::path& folder) {
+  const fs::path path = fs::absolute(folder).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+// The folder of a run, or that of the setting which it is in: the last part is the setting's name.
+fs::path place_of(const fs::path& run) {
+  const fs::path path = whole_path(run);
+  return path.filename().string().starts_with("seed-") ? path.parent_path() : path;
+}
+
+// Settings of one name get the folders above them to it, as many as tell them apart: "a/run" and "b/run".
+void tell_apart(std::vector<ReportedSetting>& settings, std::vector<fs::path> places) {
+  for (bool longer = true; longer;) {
+    longer = false;
+    std::map<std::string, int> count;
+    for (const ReportedSetting& setting : settings) ++count[setting.name];
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      const fs::path above = places[i].parent_path();
+      if (count[settings[i].name] < 2 || !above.has_filename()) continue;
+      settings[i].name = above.filename().string() + "/" + settings[i].name;
+      places[i] = above;
+      longer = true;
+    }
+  }
 }
 
 bool is_run(const fs::path& folder) {
@@ -48,16 +67,21 @@ bool is_run(const fs::path& folder) {
   return fs::exists(folder / kConfigFile, ignored);
 }
 
-void add_comparison(const fs::path& folder, const ComparisonFolder& comparison, ReportedRuns& to) {
+void add_comparison(const fs::path& folder, const ComparisonFolder& comparison, ReportedRuns& to,
+                    std::vector<fs::path>& places) {
+  to.comparisons.emplace_back(folder, comparison);
   for (const ComparisonFolder::Setting& setting : comparison.settings) {
     ReportedSetting& added = to.settings.emplace_back();
     added.name = setting.name;
+    places.push_back(whole_path(folder) / setting.folder);
     for (const std::int64_t seed : comparison.seeds) {
       const fs::path run = folder / setting.folder / seed_folder(seed);
-      if (is_run(run))
+      if (is_run(run)) {
         added.runs.push_back(read_reported(run));
-      else
+      } else {
         to.problems.push_back(setting.name + ", seed " + std::to_string(seed) + ": has not run yet");
+        ++to.to_come;
+      }
     }
   }
 }
@@ -102,13 +126,24 @@ std::optional<Comparison> ReportedRuns::comparison() const {
   }
 }
 
+bool ReportedRuns::over() const {
+  bool any = false;
+  for (const ReportedSetting& setting : settings)
+    for (const ReportedRun& run : setting.runs) {
+      if (!run.summary) return false;
+      any = true;
+    }
+  return any && to_come == 0;
+}
+
 ReportedRuns read_reported_runs(const std::vector<fs::path>& folders) {
   ReportedRuns reported;
+  std::vector<fs::path> places;              // Of the settings.
   std::map<std::string, std::size_t> known;  // A setting's options, and its place.
   for (const fs::path& folder : folders) {
     if (!is_run(folder)) {
       if (const auto comparison = read_comparison_folder(folder)) {
-        add_comparison(folder, *comparison, reported);
+        add_comparison(folder, *comparison, reported, places);
         continue;
       }
       throw UsageError("report: " + folder.string() + ", expected the folder of a run (with " + kConfigFile +
@@ -117,9 +152,13 @@ ReportedRuns read_reported_runs(const std::vector<fs::path>& folders) {
     ReportedRun run = read_reported(folder);
     const auto [place, is_new] = known.try_emplace(
         setting_options(run).dump(-1, ' ', false, Json::error_handler_t::replace), reported.settings.size());
-    if (is_new) reported.settings.push_back({.name = name_of(folder), .runs = {}});
+    if (is_new) {
+      places.push_back(place_of(folder));
+      reported.settings.push_back({.name = places.back().filename().string(), .runs = {}});
+    }
     reported.settings[place->second].runs.push_back(std::move(run));
   }
+  tell_apart(reported.settings, std::move(places));
   return reported;
 }
 

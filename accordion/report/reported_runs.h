@@ -9,6 +9,7 @@
 #include "accordion/base/json.h"
 #include "accordion/log/epoch_record.h"
 #include "accordion/report/comparison.h"
+#include "accordion/report/comparison_folder.h"
 
 namespace accordion {
 
@@ -25,14 +26,18 @@ struct ReportedRun {
 };
 
 struct ReportedSetting {
-  std::string name;
+  std::string name;  // Unlike all others, as far as folders can tell them apart.
   std::vector<ReportedRun> runs;
 };
 
 struct ReportedRuns {
   std::vector<ReportedSetting> settings;
-  std::vector<std::string> problems = {};  // Runs of a comparison that are not there.
+  std::vector<std::string> problems = {};
+  int to_come = 0;  // Runs of a comparison that are not there yet; `problems` names them.
+  std::vector<std::pair<std::filesystem::path, ComparisonFolder>> comparisons = {};  // By their folders.
 
+  // Whether every run has ended, and there is one, and none of a comparison is still to come.
+  bool over() const;
   // None where no run has a result, or results are of different kinds.
   std::optional<Comparison> comparison() const;
 };

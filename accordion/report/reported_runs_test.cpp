@@ -61,7 +61,39 @@ TEST_F(ReportedRunsTest, AComparisonHasItsOwnNamesAndOrder) {
   EXPECT_EQ(reported.settings[0].runs.size(), 1U);
   EXPECT_EQ(reported.problems,
             (std::vector<std::string>{"top 1 %, seed 2: has not run yet", "mild, seed 2: has not run yet"}));
+  EXPECT_EQ(reported.to_come, 2);
+  ASSERT_EQ(reported.comparisons.size(), 1U);
+  EXPECT_EQ(reported.comparisons[0].second.recipe, "demo.toml");
   EXPECT_EQ(read_reported_runs({folder / "mild" / "seed-1/"}).settings[0].name, "mild");
+}
+
+TEST_F(ReportedRunsTest, SettingsOfOneNameAreToldApartByTheirFolders) {
+  const auto names = [](const std::vector<fs::path>& folders) {
+    std::vector<std::string> all;
+    for (const ReportedSetting& setting : read_reported_runs(folders).settings) all.push_back(setting.name);
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  const fs::path a = write_run("a/run", 1, 0.5), b = write_run("b/run", 1, 0.5, "topk"),
+                 c = write_run("c", 1, 0.5, "fp16"), deep = write_run("x/b/run", 1, 0.5, "bf16");
+  EXPECT_EQ(names({a, b, c}), (Names{"a/run", "b/run", "c"}));
+  EXPECT_EQ(names({a, b, deep}), (Names{"a/run", folder.filename().string() + "/b/run", "x/b/run"}));
+  EXPECT_EQ(names({write_run("a/mild/seed-1", 1, 0.5), write_run("b/mild/seed-1", 1, 0.5, "topk")}),
+            (Names{"a/mild", "b/mild"}));
+  for (const char* each : {"a", "b"})
+    write_comparison_folder(folder / each, {.recipe = "r", .seeds = {1}, .settings = {{"mild %", "mild"}}});
+  EXPECT_EQ(names({folder / "a", folder / "b"}), (Names{"a/mild %", "b/mild %"}));
+  // The same twice: nothing tells them apart, and that is no endless search.
+  EXPECT_EQ(names({folder / "a", folder / "a"}).size(), 2U);
+}
+
+TEST_F(ReportedRunsTest, AComparisonKeepsTheOptionsOfItsCommandLine) {
+  using Options = std::vector<std::pair<std::string, std::string>>;
+  write_comparison_folder(folder,
+                          {.recipe = "r", .seeds = {1}, .settings = {}, .options = {{"samples", "20"}}});
+  EXPECT_EQ(read_comparison_folder(folder)->options, (Options{{"samples", "20"}}));
+  std::ofstream(folder / kComparisonFile) << R"({"recipe": "r", "seeds": [1], "settings": []})";
+  EXPECT_EQ(read_comparison_folder(folder)->options, Options{}) << "of an older version";
 }
 
 TEST_F(ReportedRunsTest, WhatCannotBeReadIsTold) {
