@@ -45,6 +45,42 @@ class Records(PageTest):
         self.browser.click("#figure-results [data-choice=train_loss]")
         self.assertEqual(self.series("results")["line-0"]["data"], [[1, 2]])
 
+    def test_each_number_that_is_not_finite_is_told(self):
+        cases = [({"test_loss": None}, "test loss is not a finite number in 1 epoch"),
+                 ({"test_accuracy": None}, "test accuracy is not a finite number in 1 epoch"),
+                 ({"test_accuracy": ..., "test_perplexity": None}, "test perplexity is not a finite number in 1 epoch")]
+        for changes, expected in cases:
+            text = {"test_accuracy": ..., "test_perplexity": 90.0} if "test_perplexity" in changes else {}
+            self.show(write_run(self.folder / "run", [epoch(0, **text), epoch(1, **text), epoch(2, **(text | changes))]))
+            self.assertEqual([note for note in self.notes() if "not a finite number" in note], [f"run, seed 1: {expected}; the charts leave them out."])
+        # A perplexity can be too large for a number where the loss is not, in every epoch.
+        self.show(write_run(self.folder / "run", [epoch(e, test_loss=800.0, test_accuracy=..., test_perplexity=None) for e in range(2)]))
+        self.assertTrue(any("test perplexity is not a finite number in 2 epochs" in note for note in self.notes()))
+
+    def test_what_a_script_does_not_tell_is_no_mistake(self):
+        """A record of the PyTorch plugin: its script says what it likes, when it likes."""
+        run = write_run(self.folder / "run", [epoch(e, train_loss=None, test_loss=None, test_accuracy=0.5 if e % 2 else None) for e in range(4)])
+        config = json.loads((run / "config.json").read_text())
+        (run / "config.json").write_text(json.dumps(config | {"tensors": []}))
+        self.show(run)
+        self.assertEqual(self.notes()[:1], ["run, seed 1: test accuracy is not told in 2 epochs; the charts leave them out."])
+        self.assertFalse(any("not a finite number" in note for note in self.notes()))
+
+    def test_settings_of_one_name(self):
+        """Named by the folders above them, and hidden one by one."""
+        runs = [write_run(self.folder / name / "run", [epoch(0), epoch(1)], {"codec": codec}) for name, codec in (("a", "none"), ("b", "fp16"))]
+        self.show(*runs)
+        legend = self.browser.value("[...document.querySelectorAll('#figure-results .legend button')].map((button) => button.textContent)")
+        self.assertEqual(legend, ["a/run", "b/run"])
+        self.assertEqual([row["setting"] for row in self.table("results")], ["a/run", "a/run", "b/run", "b/run"])
+        # One comparison twice has nothing to tell its settings apart; they are two all the same.
+        (self.folder / "out" / "a").mkdir(parents=True)
+        runs[0].rename(self.folder / "out" / "a" / "seed-1")
+        (self.folder / "out" / "comparison.json").write_text(json.dumps({"recipe": "r", "seeds": [1], "settings": [{"name": "a", "folder": "a"}]}))
+        self.show(self.folder / "out", self.folder / "out")
+        self.browser.click("#figure-results [data-choice=setting-0]")
+        self.assertEqual(list(self.series("results")), ["line-1"])
+
     def test_a_broken_last_line(self):
         self.show(write_run(self.folder / "run", [epoch(0), epoch(1)], tail='{"epoch": 2, "lr": 0.1, "glo'))
         self.assertTrue(any("line 3: cut short, or being written" in note for note in self.notes()))

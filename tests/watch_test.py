@@ -111,6 +111,63 @@ class Serving(WatchTest):
         self.assertEqual(asked, {address, address + "data.json"})
 
 
+    def test_in_a_browser_a_comparison_ends_with_its_last_run(self):
+        browser = Browser()
+        self.addCleanup(browser.quit)
+        out = self.folder / "out"
+        out.mkdir()
+        (out / "comparison.json").write_text(json.dumps({"recipe": "r.toml", "seeds": [1, 2], "settings": [{"name": each, "folder": each} for each in "ab"]}))
+        _, port = self.watch("out")
+        browser.open(f"http://127.0.0.1:{port}/")
+        runs, sign = "accordion.data().runs", "document.querySelector('.live').textContent"
+        picked = "document.getElementById('run').selectedOptions[0]?.textContent"
+        browser.wait(f"{sign}.startsWith('Live')")  # With no run yet.
+        for setting, seed, count in (("a", 1, 0), ("b", 1, 2), ("a", 2, 3), ("b", 2, 4)):
+            write_run(out / setting / f"seed-{seed}", [epoch(0)], {"seed": seed})
+            if not count:
+                continue
+            browser.wait(f"{runs}.length === {count}")
+            # In the gap between two runs all of them have ended.
+            browser.wait(f"{sign}.startsWith('Live')" if count < 4 else f"{sign} === 'The run has ended.'")
+            if count == 2:
+                browser.run("const run = document.getElementById('run'); run.value = '1'; run.dispatchEvent(new Event('change'))")
+            # The third one stands before the one that was picked.
+            self.assertEqual(browser.value(picked), "b, seed 1")
+        self.assertEqual(browser.messages(), [])
+
+    def test_in_a_browser_an_epoch_leaves_zoom_and_focus(self):
+        browser = Browser()
+        self.addCleanup(browser.quit)
+        _, port = self.watch("run")
+        browser.open(f"http://127.0.0.1:{port}/")
+        charts, number = ("results", "norms", "levels", "schedule", "split"), 0
+        zoom = "(name) => { const {start, end} = accordion.charts()[name].getOption().dataZoom[0]; return [start, end]; }"
+        here = "document.activeElement.closest('figure, section')?.id + ' ' + document.activeElement.tagName + ' ' + document.activeElement.className"
+
+        def grow():
+            nonlocal number
+            number += 1
+            self.append(epoch(number))
+            browser.wait(f"accordion.data().runs[0].epochs.epoch.length === {number + 1} && Boolean(accordion.charts().results)")
+
+        browser.run("for (const name of arguments[0]) { const box = accordion.charts()[name].getDom(); box.focus(); "
+                    "box.dispatchEvent(new KeyboardEvent('keydown', {key: '+'})); }", list(charts))
+        grow()
+        for name in charts:
+            self.assertEqual(browser.value(f"({zoom})('{name}')"), [25, 75], name)
+        self.assertEqual(browser.value(here), "figure-split DIV chart")
+        for selector, expected in (("#figure-norms [data-choice=layers]", "figure-norms SELECT "), ("#figure-bytes .csv", "figure-bytes BUTTON csv")):
+            browser.run("document.querySelector(arguments[0]).focus()", selector)
+            grow()
+            self.assertEqual(browser.value(here), expected)
+        # What an epoch does not change is not made again: a list that is open would close.
+        browser.run("window.picker = document.getElementById('run'); picker.focus(); document.querySelector('#configuration details').open = true")
+        grow()
+        self.assertTrue(browser.value("document.getElementById('run') === picker && document.activeElement === picker"))
+        self.assertTrue(browser.value("document.querySelector('#configuration details').open"))
+        self.assertEqual(browser.messages(), [])
+
+
 class Refusals(WatchTest):
     def test_what_cannot_be_watched(self):
         _, err = self.run_program("watch", status=2)

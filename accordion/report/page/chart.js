@@ -56,6 +56,26 @@ function zoomBy(chart, change) {
   chart.dispatchAction({type: "dataZoom", dataZoomIndex: 0, start: Math.max(0, start), end: Math.min(100, end)});
 }
 
+// As much of a chart in sight as there was of the one that it takes the place of. A slider shows what "zoom" does.
+function zoomedAs(chart, zooms) {
+  const before = new Map((chart?.getOption().dataZoom ?? []).map((each) => [each.id, each]));
+  return (zooms ?? []).map((each) => {
+    const last = before.get(each.id === "slider" ? "zoom" : each.id);
+    if (!last) return each;
+    return "endValue" in each ? {...each, startValue: last.startValue, endValue: last.endValue} : {...each, start: last.start, end: last.end};
+  });
+}
+
+// What in a part of the page has the focus, as a selector that finds it again in what is drawn in its place.
+function focusIn(part) {
+  const at = document.activeElement;
+  if (!part.contains(at)) return null;
+  if (at.dataset.choice) return `[data-choice="${CSS.escape(at.dataset.choice)}"]`;
+  return [".chart", ".csv", ".copy", "summary", ".scroll", ".wide", "#run"].find((selector) => at.matches(selector)) ?? null;
+}
+
+const focusOn = (part, selector) => selector && part.querySelector(selector)?.focus({preventScroll: true});
+
 const KEYS = {
   "+": (from, to) => [from + (to - from) / 4, to - (to - from) / 4],
   "-": (from, to) => [from - (to - from) / 2, to + (to - from) / 2],
@@ -63,6 +83,8 @@ const KEYS = {
   ArrowRight: (from, to) => [from + Math.min(100 - to, (to - from) / 4), to + Math.min(100 - to, (to - from) / 4)],
   0: () => [0, 100],
 };
+
+const ZOOM_KEYS = "Keys: + and − zoom, the arrows move, 0 shows all.";
 
 const SHOWN_ROWS = 400;
 
@@ -88,11 +110,10 @@ function addFigure(parent, id, view) {
   return entry;
 
   function draw() {
-    const focused = figure.contains(document.activeElement) ? document.activeElement.dataset.choice : null;
-    const open = figure.querySelector("details")?.open;
+    const focused = focusIn(figure), open = figure.querySelector("details")?.open, scrolled = figure.querySelector(".scroll")?.scrollTop;
+    const now = view(draw), zooms = zoomedAs(entry.chart, now.option?.dataZoom);
     entry.chart?.dispose();
     entry.chart = null;
-    const now = view(draw);
     const caption = element("figcaption", {}, element("h3", {}, now.title), now.takeaway ? element("p", {}, now.takeaway) : "");
     figure.replaceChildren(caption);
     if (now.controls?.length) figure.append(element("div", {class: "controls"}, now.controls));
@@ -100,11 +121,11 @@ function addFigure(parent, id, view) {
     if (now.legend?.length) figure.append(element("div", {class: "legend"}, now.legend));
     if (now.option) {
       const box = element("div", {class: "chart", role: "img", tabindex: "0",
-                                  "aria-label": now.title + ". " + (now.takeaway || "") + " The numbers are in the table below the chart."});
+                                  "aria-label": now.title + ". " + (now.takeaway || "") + " The numbers are in the table below the chart." + (zooms.length ? " " + ZOOM_KEYS : "")});
       box.style.height = (now.height || 340) + "px";
       figure.append(box);
       entry.chart = echarts.init(box, null, {renderer: "canvas"});
-      entry.chart.setOption({...baseOption(), ...now.option, tooltip: {...baseOption().tooltip, ...now.option.tooltip}});
+      entry.chart.setOption({...baseOption(), ...now.option, dataZoom: zooms, tooltip: {...baseOption().tooltip, ...now.option.tooltip}});
       box.addEventListener("keydown", (event) => {
         if (!KEYS[event.key] || event.ctrlKey || event.altKey || event.metaKey) return;
         zoomBy(entry.chart, KEYS[event.key]);
@@ -118,9 +139,11 @@ function addFigure(parent, id, view) {
         element("button", {type: "button", class: "csv", "aria-label": "Download the numbers of: " + now.title,
                            onclick: () => download("accordion-" + id + ".csv", csvText(now.table))}, "CSV")));
       details.open = Boolean(open);
+      fillTable(details, now.table);
+      if (scrolled) figure.querySelector(".scroll").scrollTop = scrolled;
     }
     entry.table = now.table;
-    if (focused) figure.querySelector(`[data-choice="${CSS.escape(focused)}"]`)?.focus();
+    focusOn(figure, focused);
   }
 }
 

@@ -108,4 +108,14 @@ function splitOf(run) {
   });
 }
 
+// In how many epochs a number is not there that should be: [metric, epochs]. `train` writes all that it measures; what a script
+// says of itself it may say now and then, but not never.
+function gapsOf(run) {
+  const epochs = run.epochs, known = (metric) => epochs[metric].some(isNumber), tested = known("test_accuracy") || known("test_perplexity");
+  const expected = run.config.tensors ? known
+    : (metric) => ({train_loss: true, test_loss: tested || known("test_loss"),
+                    test_perplexity: known("test_perplexity") || (known("test_loss") && !tested)}[metric] ?? known(metric));
+  return Object.keys(METRICS).filter(expected).map((metric) => [metric, epochs[metric].filter((value) => !isNumber(value)).length]).filter(([, count]) => count);
+}
+
 const runName = (data, run) => data.settings[run.setting] + ", seed " + run.seed;

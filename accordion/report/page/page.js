@@ -27,7 +27,8 @@ function notes() {
     if (run.status !== "finished")
       told.push(`${name}: ${run.status}${run.summary?.reason ? ` (${run.summary.reason})` : ""}; its charts show what was recorded.`);
     for (const problem of run.problems) told.push(`${name}: ${problem}. What it held is missing here.`);
-    if (run.epochs.train_loss.some((loss) => loss === null)) told.push(`${name}: a loss is not a finite number; the charts leave a gap there.`);
+    for (const [metric, count] of gapsOf(run))
+      told.push(`${name}: ${METRICS[metric].name.toLowerCase()} is ${run.config.tensors ? "not told" : "not a finite number"} in ${plural(count, "epoch")}; the charts leave them out.`);
     const dropped = sum(run.epochs.dropped_steps);
     if (dropped) told.push(`${name}: ${plural(dropped, "step")} with gradients that are not finite, not used.`);
   }
@@ -40,10 +41,12 @@ function notes() {
 function summary() {
   const parts = [];
   if (data.comparison && data.settings.length > 1) parts.push(comparisonSentence(data));
-  if (data.comparison) parts.push(comparisonTable(data));
+  if (data.comparison) parts.push(...comparisonTable(data));
   else if (data.runs.length) parts.push(element("p", {class: "lead"}, "No run has finished with a test result, so there is no table of results yet."));
   return [...notes(), ...parts];
 }
+
+const zoomHelp = () => [element("p", {class: "lead", id: "zoom-help"}, "Charts zoom with Ctrl and the wheel, or with two fingers; with a chart in focus + and − zoom, the arrows move, 0 shows all.")];
 
 function runPicker() {
   const picker = element("select", {id: "run", onchange: (event) => { chosen.run = Number(event.target.value); redrawRun(); }},
@@ -64,34 +67,50 @@ function list(entries) {
 
 const plainText = (value) => (typeof value === "string" ? value : JSON.stringify(value) ?? "");
 
+function commandBox(id, command) {
+  const box = element("pre", {id}, command);
+  const copied = (event) => navigator.clipboard?.writeText(command).then(() => { event.target.textContent = "Copied"; }, () => getSelection().selectAllChildren(box));
+  return [box, element("button", {type: "button", class: "copy", "data-choice": "copy-" + id, onclick: copied}, "Copy the command")];
+}
+
+function comparisonCommands() {
+  return data.comparisons.filter((made) => made.command).flatMap((made, at) => [
+    element("h3", {}, "Comparison " + made.folder), element("p", {class: "lead"}, `All of its runs again, by the recipe ${made.recipe}; what is finished in its folder is kept:`),
+    ...commandBox("comparison-command-" + at, made.command)]);
+}
+
 function configuration() {
   const run = data.runs[chosen.run];
-  if (!run) return [];
+  if (!run) return comparisonCommands();
   const {machine, options, workers, threads, started, version, torch} = run.config;
   const facts = [["Folder", run.folder], ["Status", run.status], ["Started", started], ["Version", version && torch ? `accordion ${version}, torch ${torch}` : version],
                  ["Machine", machine ? `${machine.cpu}, ${plural(machine.cores, "core")}` : ""], ["Workers", workers && `${workers}, ${plural(threads, "thread")} each`]];
   const settings = Object.entries(options && typeof options === "object" ? options : {});
   return [
+    ...comparisonCommands(),
     element("h3", {}, runName(data, run)),
     list(facts.filter(([, value]) => value).map(([name, value]) => [name, plainText(value)])),
-    run.command ? [element("p", {class: "lead"}, "This run again:"), element("pre", {id: "command"}, run.command),
-                   element("button", {type: "button", class: "copy", onclick: (event) => copy(event.target, run.command)}, "Copy the command")]
+    run.command ? [element("p", {class: "lead"}, "This run again:"), commandBox("command", run.command)].flat()
                 : element("p", {class: "lead"}, "The command that started this run is not known."),
     element("details", {}, element("summary", {}, `All ${settings.length} options`), list(settings.map(([name, value]) => [name, plainText(value)]))),
   ].flat();
 }
 
-function copy(button, text) {
-  const done = () => { button.textContent = "Copied"; };
-  navigator.clipboard?.writeText(text).then(done, () => getSelection().selectAllChildren(document.getElementById("command")));
-}
-
 function section(id, title, fill) {
   const box = element("section", {id, "aria-label": title}, title ? element("h2", {}, title) : "");
-  const inside = element("div");
+  let inside = element("div");
   box.append(inside);
   document.getElementById("main").append(box);
-  sections.set(id, () => inside.replaceChildren(...fill()));
+  // What would say the same stays: a list that the reader has open is not closed by an epoch that changes nothing in it.
+  sections.set(id, () => {
+    const next = element("div", {}, fill()), focused = focusIn(inside);
+    const open = inside.querySelector("details")?.open;
+    if (open) next.querySelector("details")?.setAttribute("open", "");
+    if (next.isEqualNode(inside)) return;
+    inside.replaceWith(next);
+    inside = next;
+    focusOn(inside, focused);
+  });
   sections.get(id)();
 }
 
@@ -102,7 +121,7 @@ function build() {
   chosen.run = mostTelling();
   describe();
   section("summary", "", summary);
-  section("results", "Results", () => []);
+  section("results", "Results", zoomHelp);
   const results = document.getElementById("results");
   addFigure(results, "results", (redraw) => resultView(data, redraw));
   section("inside", "Inside one run", () => [runPicker()]);
@@ -166,13 +185,14 @@ function follow() {
       const answer = await fetch("/data.json", {headers: known ? {"If-None-Match": known} : {}, cache: "no-store"});
       if (answer.status === 200) {
         known = answer.headers.get("ETag") ?? "";
+        const shown = data.runs[chosen.run]?.folder;
         data = await answer.json();
+        chosen.run = shown ? Math.max(0, data.runs.findIndex((run) => run.folder === shown)) : mostTelling();
         redraw();
       }
-      const over = data.runs.every((run) => run.summary);
       sign.className = "live";
-      sign.textContent = over ? "The run has ended." : "Live: grows with every epoch that is recorded.";
-      if (!over) setTimeout(ask, 2000);
+      sign.textContent = data.over ? "The run has ended." : "Live: grows with every epoch that is recorded.";
+      if (!data.over) setTimeout(ask, 2000);
     } catch {
       sign.className = "live lost";
       sign.textContent = "The server does not answer; this is what it last said.";

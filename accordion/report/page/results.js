@@ -1,29 +1,40 @@
 // What was compared: the table, its sentence, and how results came about.
 
-const results = {metric: null, abscissa: "epoch", hidden: new Set()};
+const results = {metric: null, abscissa: "epoch", hidden: new Set()};  // Settings by their numbers.
 
 function ratioText(ratio) {
   return isNumber(ratio) ? ` (${digits(ratio, ratio < 10 ? 3 : 2)}×)` : "";
 }
 
+// "−0.28 ± 0.49"
+function differenceText(mean, student95, text) {
+  if (!isNumber(mean)) return "–";
+  return (mean < 0 ? "−" : "+") + text(Math.abs(mean)) + (isNumber(student95) ? " ± " + text(student95) : "");
+}
+
 function comparisonTable(data) {
   const rows = data.comparison.rows, accuracy = rows[0].metric === "test_accuracy", scale = accuracy ? 100 : 1;
   const value = (number) => (number * scale).toFixed(2);
-  const columns = ["Setting", accuracy ? "Test accuracy, %" : "Test perplexity", "95 % interval", "Paired difference", "Sent per worker", "Time"];
-  const cells = (row, at) => {
-    if (!row.runs) return ["no run finished", "", "", "", ""];
+  const columns = ["Setting", accuracy ? "Test accuracy, %" : "Test perplexity", "95 % interval", "Paired difference", "Training loss",
+                   "Sent per worker", "Extra", "Time"];
+  const cells = (row) => {
+    if (!row.runs) return ["no run finished", ...columns.slice(2).map(() => "")];
+    const loss = (number) => number.toFixed(3);
     return [value(row.mean), isNumber(row.student95) ? "± " + value(row.student95) : "–",
-            at === 0 ? "–" : isNumber(row.paired_difference)
-              ? (row.paired_difference < 0 ? "−" : "+") + value(Math.abs(row.paired_difference)) +
-                (isNumber(row.paired_student95) ? " ± " + value(row.paired_student95) : "") : "–",
-            bytes(row.wire_bytes) + ratioText(row.wire_ratio), seconds(row.seconds) + ratioText(row.seconds_ratio)];
+            differenceText(row.paired_difference, row.paired_student95, value),
+            isNumber(row.train_loss) ? [loss(row.train_loss), isNumber(row.train_loss_difference)
+              ? element("small", {}, ` (${differenceText(row.train_loss_difference, row.train_loss_student95, loss)})`) : ""] : "–",
+            bytes(row.wire_bytes) + ratioText(row.wire_ratio), isNumber(row.extra_share) ? row.extra_share.toFixed(2) : "–",
+            seconds(row.seconds) + ratioText(row.seconds_ratio)];
   };
-  return element("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "Comparison"}, element("table", {id: "comparison"},
+  const extra = rows.some((row) => isNumber(row.extra_share));
+  return [element("div", {class: "wide", tabindex: "0", role: "region", "aria-label": "Comparison"}, element("table", {id: "comparison"},
     element("thead", {}, element("tr", {}, columns.map((name) => element("th", {scope: "col"}, name)))),
     element("tbody", {}, rows.map((row, at) => element("tr", {},
       element("td", {}, swatch(settingColor(at)), row.setting, element("small", {}, row.runs < row.seeds.length
         ? ` (${row.runs} of ${row.seeds.length} runs)` : ` (${plural(row.runs, "run")})`)),
-      cells(row, at).map((text) => element("td", {}, text)))))));
+      cells(row).map((content) => element("td", {}, content))))))),
+    extra ? element("p", {class: "lead"}, "Extra: of what the first setting sends beyond the one that sends least, the share that this one sends.") : ""];
 }
 
 // The sentence has a clause for each setting but the first.
@@ -54,7 +65,7 @@ function resultView(data, redraw) {
   if (!metrics.length) return {title: "Results", missing: "No epoch has been recorded yet, so there is no result to show."};
   const metric = metrics.includes(results.metric) ? results.metric : metrics[0], kind = results.abscissa;
   const series = resultSeries(data, metric, kind), seeds = series.some((each) => each.points.some((point) => point.runs > 1));
-  const {scale, unit} = METRICS[metric], shown = series.filter((each) => !results.hidden.has(each.name));
+  const {scale, unit} = METRICS[metric], shown = series.filter((each) => !results.hidden.has(each.setting));
   const count = Math.max(1, ...series.map((each) => (each.points.at(-1)?.epoch ?? 0) + 1));
   const choose = (key) => (value) => { results[key] = value; redraw(); };
   const tested = metrics.some((name) => name.startsWith("test_"));
@@ -65,8 +76,8 @@ function resultView(data, redraw) {
     controls: [choices("Over", Object.fromEntries(Object.entries(ABSCISSAS).map(([key, each]) => [key, each.name])), kind, choose("abscissa")),
                metrics.length > 1 ? choices("Show", Object.fromEntries(metrics.map((name) => [name, METRICS[name].name])), metric, choose("metric")) : ""],
     legend: series.length < 2 ? [] : series.map((each) => element("button", {
-      type: "button", "aria-pressed": String(!results.hidden.has(each.name)), "data-choice": "setting-" + each.setting,
-      onclick: () => { results.hidden.has(each.name) ? results.hidden.delete(each.name) : results.hidden.add(each.name); redraw(); },
+      type: "button", "aria-pressed": String(!results.hidden.has(each.setting)), "data-choice": "setting-" + each.setting,
+      onclick: () => { results.hidden.has(each.setting) ? results.hidden.delete(each.setting) : results.hidden.add(each.setting); redraw(); },
     }, swatch(settingColor(each.setting)), each.name)),
     height: 380,
     option: {
