@@ -85,9 +85,12 @@ class Browser:
     def prefer(self, scheme):
         self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
-    def picture(self, path):
-        """All of the page, however long."""
-        shot = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+    def picture(self, selector, path, scale):
+        """Of one element."""
+        x, y, width, height = self.run("const box = document.querySelector(arguments[0]).getBoundingClientRect(); "
+                                       "return [box.x + scrollX, box.y + scrollY, box.width, box.height]", selector)
+        shot = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True,
+                            clip={"x": x, "y": y, "width": width, "height": height, "scale": scale})
         pathlib.Path(path).write_bytes(base64.b64decode(shot["data"]))
 
     def quit(self):

@@ -2,6 +2,12 @@
 
 import base64
 import json
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
 import time
 import unittest
 
@@ -9,9 +15,10 @@ from page import PageTest
 from program import ProgramTest
 from records import epoch, write_run
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
 RECIPE = '''seeds = [1, 2]
 workers = 2
-samples = 600
 test-samples = 500
 epochs = 4
 batch = 25
@@ -29,6 +36,20 @@ interval = 1
 '''
 
 
+T_OF_TWO = 12.7062  # Student's, for the 95 % interval of two values: one degree of freedom.
+
+
+def interval(a, b, scale=1, places=2):
+    return f"± {scale * T_OF_TWO * abs(a - b) / 2:.{places}f}"
+
+
+def difference(firsts, seconds, scale=1, places=2):
+    """As the page has it: the mean of the second less the first, seed by seed, and its interval."""
+    one, other = (b - a for a, b in zip(firsts, seconds))
+    mean = (one + other) / 2
+    return f"{'−' if mean < 0 else '+'}{abs(scale * mean):.{places}f} {interval(one, other, scale, places)}"
+
+
 class Comparisons(PageTest):
     @classmethod
     def setUpClass(cls):
@@ -39,11 +60,14 @@ class Comparisons(PageTest):
         super().setUp()
         if Comparisons.runs is None:  # Once for all tests: real runs, of a few seconds each.
             (self.folder / "pair.toml").write_text(RECIPE)
-            self.run_program("compare", "--recipe", "pair.toml", "--out", "out", "--quiet")
+            self.run_program("compare", "--recipe", "pair.toml", "--out", "out", "--quiet", "--samples", "600")
             out, _ = self.run_program("report", "out")
             self.assertEqual(out, "Report: out/report.html (a page for any browser; it needs no network)\n")
             records = {(setting, seed): self.read_run(self.folder / "out" / name / f"seed-{seed}")
                        for setting, name in enumerate(("mild__b_", "accordion")) for seed in (1, 2)}
+            Comparisons.out = pathlib.Path(tempfile.mkdtemp(prefix="accordion-test-")) / "out"
+            self.addClassCleanup(shutil.rmtree, Comparisons.out.parent)
+            shutil.copytree(self.folder / "out", Comparisons.out)
             Comparisons.runs = records, (self.folder / "out" / "report.html").read_bytes()
         self.records, page = Comparisons.runs
         self.page = self.folder / "report.html"
@@ -53,15 +77,35 @@ class Comparisons(PageTest):
     def epochs(self, setting, seed):
         return self.records[setting, seed][1]
 
+    def last(self, setting, key):
+        return [self.epochs(setting, seed)[-1][key] for seed in (1, 2)]
+
+    def total(self, setting, key):
+        """In the mean of the two runs."""
+        return sum(record[key] for seed in (1, 2) for record in self.epochs(setting, seed)) / 2
+
     def test_table_and_sentence(self):
         self.check_silence(self.page)
+        columns = self.browser.value("[...document.querySelectorAll('#comparison thead th')].map((cell) => cell.textContent)")
+        self.assertEqual(columns, ["Setting", "Test accuracy, %", "95 % interval", "Paired difference", "Training loss", "Sent per worker", "Extra", "Time"])
         rows = self.browser.value("[...document.querySelectorAll('#comparison tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
         self.assertEqual([row[0] for row in rows], ["mild <b> (2 runs)", "accordion (2 runs)"])
         for setting, row in enumerate(rows):
             mean = sum(self.epochs(setting, seed)[-1]["test_accuracy"] for seed in (1, 2)) / 2
             self.assertEqual(row[1], f"{100 * mean:.2f}")
+            self.assertEqual(row[2], interval(*self.last(setting, "test_accuracy"), scale=100))
+            # "1.23 MB (2.8×)": the number, and how many times the first's it saves.
+            for cell, key, units in ((row[5], "wire_bytes", {"kB": 1e3, "MB": 1e6}), (row[7], "seconds", {"s": 1})):
+                shown = re.fullmatch(r"([\d.]+) (\w+) \(([\d.]+)×\)", cell)
+                self.assertTrue(shown, cell)
+                self.assertAlmostEqual(float(shown[1]) * units[shown[2]] / self.total(setting, key), 1, delta=0.006, msg=cell)
+                self.assertAlmostEqual(float(shown[3]) * self.total(setting, key) / self.total(0, key), 1, delta=0.006, msg=cell)
+            self.assertEqual(row[6], ["1.00", "0.00"][setting])
         self.assertEqual(rows[0][3], "–")
-        self.assertRegex(rows[1][3], r"^[+−]\d+\.\d\d ± \d+\.\d\d$")
+        self.assertEqual(rows[1][3], difference(self.last(0, "test_accuracy"), self.last(1, "test_accuracy"), scale=100))
+        losses = [self.last(setting, "train_loss") for setting in (0, 1)]
+        self.assertEqual(rows[0][4], f"{sum(losses[0]) / 2:.3f}")
+        self.assertEqual(rows[1][4], f"{sum(losses[1]) / 2:.3f} ({difference(*losses, places=3)})")
         sentence = self.browser.value("document.getElementById('sentence').textContent")
         self.assertRegex(sentence, r"^accordion: \d+\.\d\d %, .* mild <b> .*\(paired difference .*, 2 seeds\), with 0\.\d+ of its data\.$")
 
@@ -126,13 +170,28 @@ class Comparisons(PageTest):
         self.assertEqual(sum(int(row["payload_bytes"]) for row in rows), summary["payload_bytes"])
         steps = sum(each["steps"] for each in records)
         self.assertEqual(sum(int(row["dense_bytes"]) for row in rows), steps * 4 * sum(each["elements"] for each in records[0]["layers"]))
+        # The chart has them by what was sent, most first.
+        sent = {layer["name"]: sum(each["payload_bytes"] for record in records for each in record["layers"] if each["name"] == layer["name"])
+                for layer in records[0]["layers"]}
+        order = sorted(records[0]["layers"], key=lambda layer: -sent[layer["name"]])[:12]
+        bars = self.series("bytes")
+        self.assertEqual(self.browser.value("accordion.charts().bytes.getOption().yAxis[0].data"), [layer["name"] for layer in order])
+        self.assertEqual(bars["sent"]["data"], [sent[layer["name"]] for layer in order])
+        self.assertEqual(bars["dense"]["data"], [steps * 4 * layer["elements"] for layer in order])
+        # Each part of a step by itself: what waited for input is a part of what passes for computing.
         split = self.series("split")
         for at, record in enumerate(records):
-            self.assertAlmostEqual(sum(each["data"][at] for each in split.values()),
-                                   sum(record["step_split"][f"{part}_ms"] for part in ("compute", "encode", "wire", "decode")))
+            parts = {part: record["step_split"][f"{part}_ms"] for part in ("compute", "encode", "wire", "decode")}
+            parts["input"] = min(parts["compute"], 1000 * record["input_wait_seconds"] / record["steps"])
+            parts["compute"] -= parts["input"]
+            for part, expected in parts.items():
+                if part in split or expected > 0:
+                    self.assertAlmostEqual(split[part]["data"][at], expected, msg=part)
         self.assertTrue(any("This run had no guard" in note for note in self.notes()))
         command = self.browser.value("document.getElementById('command').textContent")
         self.assertTrue(command.startswith("accordion train --workers 2 --threads "), command)
+        again = self.browser.value("document.getElementById('comparison-command-0').textContent")
+        self.assertEqual(again, "accordion compare --recipe pair.toml --out out --seeds 1,2 --samples=600")
         for part in ("--controller accordion", "--mild topk:keep=0.1", "--milestones 3", "--epochs 4"):
             self.assertIn(part, command)
 
@@ -140,6 +199,13 @@ class Comparisons(PageTest):
         self.browser.run("const run = document.getElementById('run'); run.value = '0'; run.dispatchEvent(new Event('change'))")
         names = self.browser.value("[...document.querySelectorAll('#figure-levels .legend .entry')].map((entry) => entry.textContent)")
         self.assertEqual(names, ["topk:keep=0.1,published=false", "not compressed"], "as the record has it")
+
+    def test_the_command_of_a_comparison_repeats_it(self):
+        (self.folder / "pair.toml").write_text(RECIPE)
+        command = self.browser.value("document.getElementById('comparison-command-0').textContent").split()
+        shutil.copytree(Comparisons.out, self.folder / "out")
+        out, _ = self.run_program(*command[1:], "--dry-run")
+        self.assertEqual(out.count(": finished, "), 4, "the very options of the runs that are there\n" + out)
 
     def test_the_command_of_a_page_repeats_its_run(self):
         command = self.browser.value("document.getElementById('command').textContent").split()
@@ -170,6 +236,25 @@ class Comparisons(PageTest):
         self.browser.command("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=-400, modifiers=2)
         self.browser.wait(f"(({window})[1] - ({window})[0]) < 100")
 
+    def test_zoom_and_focus_outlast_what_draws_anew(self):
+        window = "(() => { const zoom = accordion.charts().%s.getOption().dataZoom[0]; return [zoom.start, zoom.end]; })()"
+        self.browser.run("for (const name of ['norms', 'results']) { const box = accordion.charts()[name].getDom(); box.focus(); "
+                         "box.dispatchEvent(new KeyboardEvent('keydown', {key: '+'})); window.before = box; }")
+        self.browser.prefer("dark")
+        self.browser.wait("document.documentElement.dataset.theme === 'dark'")
+        self.assertTrue(self.browser.value("document.activeElement !== before && document.activeElement === accordion.charts().results.getDom()"))
+        for act in ("#figure-results [data-choice=data]", "#figure-results [data-choice=setting-0]", "#figure-results [data-choice=train_loss]",
+                    "#figure-norms [data-choice=linear]"):
+            self.browser.run("const at = document.querySelector(arguments[0]); at.focus(); at.click()", act)
+            self.assertEqual([self.browser.value(window % name) for name in ("results", "norms")], [[25, 75], [25, 75]], act)
+            self.assertTrue(self.browser.value("document.activeElement === document.querySelector(arguments[0])".replace("arguments[0]", json.dumps(act))))
+
+    def test_the_page_says_how_to_zoom(self):
+        for part in ("Ctrl and the wheel", "+ and −", "arrows", "0 shows all"):
+            self.assertIn(part, self.browser.value("document.getElementById('zoom-help').textContent"))
+        labels = self.browser.value("Object.fromEntries(Object.entries(accordion.charts()).filter(([, chart]) => chart).map(([name, chart]) => [name, chart.getDom().getAttribute('aria-label')]))")
+        self.assertEqual({name for name, label in labels.items() if "the arrows move, 0 shows all" in label}, set(labels) - {"bytes"}, "bars of layers do not zoom")
+
     def test_dark_and_light(self):
         theme, paper = "document.documentElement.dataset.theme", "getComputedStyle(document.body).backgroundColor"
         ink = "accordion.charts().results.getOption().xAxis[0].axisLabel.color"
@@ -191,9 +276,26 @@ class Comparisons(PageTest):
     def test_print(self):
         self.browser.click("#theme")
         self.browser.click("#theme")
+        # As the page is when the picture of it is taken: its own listener has been called before this one.
+        self.browser.run("""addEventListener('beforeprint', () => { window.printed = {
+            theme: document.documentElement.dataset.theme, paper: getComputedStyle(document.body).backgroundColor,
+            ink: accordion.charts().results.getOption().xAxis[0].axisLabel.color,
+            charts: Object.values(accordion.charts()).filter(Boolean).map((chart) => [chart.getWidth(), chart.getOption().series.length])}; })""")
+        dark = self.browser.value("accordion.charts().results.getOption().xAxis[0].axisLabel.color")
         pdf = base64.b64decode(self.browser.command("Page.printToPDF", printBackground=True)["data"])
+        printed = self.browser.value("printed")
+        self.assertEqual((printed["theme"], printed["paper"]), ("light", "rgb(255, 255, 255)"))
+        self.assertNotEqual(printed["ink"], dark, "charts are light, too")
+        self.assertEqual(len(printed["charts"]), 6)
+        for width, series in printed["charts"]:
+            self.assertTrue(0 < width <= 700 and series > 0, printed["charts"])
         self.assertTrue(pdf.startswith(b"%PDF"))
-        self.assertGreater(len(pdf), 30000)
+        self.assertGreaterEqual(len(re.findall(rb"/Subtype\s*/Form\b", pdf)), 6, "a drawing for each chart")
+        self.assertGreaterEqual(len(re.findall(rb"/Type\s*/Page\b", pdf)), 3)
+        self.browser.command("Emulation.setEmulatedMedia", media="print")
+        shown = self.browser.value("['#theme', '.controls', '.csv', '.copy', '#run', '#zoom-help', 'figure details'].filter((each) => getComputedStyle(document.querySelector(each)).display !== 'none')")
+        self.assertEqual(shown, [], "what paper cannot do is not on it")
+        self.browser.command("Emulation.setEmulatedMedia", media="")
         self.assertEqual(self.browser.value("document.documentElement.dataset.theme"), "dark", "after printing it is as before")
         self.browser.click("#theme")
 
@@ -225,6 +327,35 @@ class Comparisons(PageTest):
         self.assertLessEqual(self.browser.value("document.documentElement.scrollWidth"), 390)
         self.assertLessEqual(self.browser.value("Math.max(...[...document.querySelectorAll('.chart')].map((chart) => chart.getBoundingClientRect().right))"), 390)
         self.assertEqual(self.browser.messages(), [])
+
+
+class Demonstration(PageTest):
+    def test_the_commands_of_make_demo(self):
+        """With less data and fewer epochs and seeds."""
+        compare, report = re.findall(r"build/accordion ((?:compare|report) [^&\n]*[^&\s])", (ROOT / "Makefile").read_text())
+        (self.folder / "recipes").symlink_to(ROOT / "recipes")
+        table, _ = self.run_program(*compare.split(), "--samples", 320, "--test-samples", 200, "--epochs", 2, "--seeds", "1,2", "--quiet")
+        self.assertEqual(re.findall(r"^\| (\w+)", table, re.M), ["setting", "mild", "strong", "accordion"])
+        out, _ = self.run_program(*report.split())
+        self.assertEqual(out, "Report: runs/compare-demo/report.html (a page for any browser; it needs no network)\n")
+        page = self.folder / "runs/compare-demo/report.html"
+        self.browser.open(page)
+        self.check_silence(page)
+        self.assertEqual(self.notes(), ["This run had no guard: nobody changed levels for the sake of time (train --guard harmless)."])
+        rows = self.browser.value("[...document.querySelectorAll('#comparison tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+        self.assertEqual([row[0] for row in rows], [f"{name} (2 runs)" for name in ("mild", "strong", "accordion")])
+        values = [line.split("|")[2].strip() for line in table.splitlines()[2:5]]
+        self.assertEqual([row[1] for row in rows], values, "as the table on the terminal")
+        self.assertEqual(self.browser.value("document.getElementById('run').options.length"), 6)
+        self.assertEqual(sorted(self.series("results")), sorted(f"{kind}-{at}" for kind in ("band", "line") for at in range(3)))
+        # What picture.py makes of it.
+        self.run_picture(page, self.folder / "results.png")
+
+    def run_picture(self, page, path):
+        subprocess.run(["/usr/bin/python3", ROOT / "tests/picture.py", page, path], check=True, timeout=100)
+        data = path.read_bytes()
+        self.assertTrue(data.startswith(b"\x89PNG"))
+        self.assertEqual(struct.unpack(">I", data[16:20]), (1278,))
 
 
 class Refusals(ProgramTest):
