@@ -4,6 +4,7 @@ import hashlib
 import math
 import os
 import pathlib
+import socket
 import statistics
 import subprocess
 import sys
@@ -32,7 +33,9 @@ def run(worker, workers):
         torch.distributed.barrier()
         sys.stdout.flush()
         os._exit(0)  # Without the wait for threads of states that Python still holds.
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29517", "WORLD_SIZE": str(workers), "GLOO_SOCKET_IFNAME": "lo"}
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(workers), "GLOO_SOCKET_IFNAME": "lo"}
     ranks = [subprocess.Popen(["/usr/bin/python3", *sys.argv], env=os.environ | SETTINGS | place | {"RANK": str(rank)})
              for rank in range(workers)]
     sys.exit(max(abs(rank.wait()) for rank in ranks))

@@ -9,6 +9,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import statistics
 import subprocess
 import tempfile
 import unittest
@@ -19,11 +20,13 @@ from records import epoch, write_run
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
+PLUGIN = ROOT / "build/python/accordion"  # Benchmarks in Python need it.
+
 TINY = "--samples 64 --test-samples 32 --epochs 1 --batch 16 --quiet"
 
 # Commands that are run with these options added, of which the last one counts. Patterns; the first that fits.
 SHORTER = {
-    "build/accordion train --help": "",
+    "build/accordion * --help": "",
     "build/accordion train *--profile*": TINY + " --batch 32 --workers 2",  # As the profile has it.
     "build/accordion train *": TINY + " --workers 1",  # Several workers: train_test.py and most others.
     "build/accordion compare --recipe mine.toml": TINY + " --workers 2 --seeds 1",
@@ -33,16 +36,32 @@ SHORTER = {
     "build/accordion decide *": "",
     "build/accordion traffic *": "",
     "build/accordion advise --profile *": "",
+    "build/accordion export *": "",
+    "build/accordion models": "",
+    "build/accordion data": "",
+    "build/accordion bench codecs*": "--model resnet18 --codecs fp16 --repetitions 1 --no-peers",
+    "build/accordion bench control": "--model cnn --batch 8 --repetitions 1",
+    "bench/overlap.py": "--epochs 2 --samples 256 --probe 64 --seeds 1",
+    "bench/hook.py *": "--workers 2 --batch 1 --steps 1 --methods none",
+    "bench/guard.py *": "--workers 2 --model cnn --warm-up 4 --turns 1 --steps 2",
+    "bench/accuracy.py *": "--workers 2 --samples 128 --test-samples 64 --epochs 1 --every 4 --seeds 1",
+    "bench/changes.py *": "--workers 2 --phases 1 --seconds 1",
 }
 
 # Commands that are not, and why.
 NOT_RUN = {
     "make": "minutes: builds all of this",
-    "make demo": "minutes: builds; the comparison itself is that of compare_test.py, the page that of report_test.py",
+    "make demo": "minutes: builds; report_test.py runs its two commands with less data",
     "make test": "runs this test",
     "make python": "minutes: builds; the tests of tests/python run it",
     "make format": "changes files",
     "make docs": "installs Doxygen; test_reference runs it where it is there",
+    "make page": "fetches from the network",
+    "tests/picture.py *": "report_test.py makes such a picture",
+    "make soak": "minutes; resume_test.py stops runs and goes on with them, too",
+    "make tsan": "minutes: builds with another compiler",
+    "make fuzz*": "minutes: builds with another compiler; parse_test and decode_test run its targets within core_alone",
+    "make test-debian13": "minutes: builds in a root of its own",
     "ctest *": "runs this test",
     "build/lib/*": "a test's own program: ctest runs it",
     "build-fuzz/*": "needs a crash to look at",
@@ -51,17 +70,23 @@ NOT_RUN = {
     "cmake *": "minutes: ctest runs all of it as install",
     "export *": "sets a variable for what follows",
     "build/accordion watch *": "serves until Ctrl-C: watch_test.py",
-    "build/accordion calibrate *": "a minute or more, alone on the machine: calibrate_test.py",
+    "build/accordion calibrate*": "a minute or more, alone on the machine: calibrate_test.py",
     "build/accordion advise --model *": "calibrates first: advise_test.py",
-    "sudo tools/netlab *": "needs root, and minutes: netlab_test.py",
-    "sudo build/accordion bench ddp *": "needs root, and minutes: netlab_test.py",
+    "build/accordion train *--data cifar10*": "a data set that is not here",
+    "build/accordion data ?*": "fetches from the network",
+    "build/accordion bench ddp *": "minutes: netlab_test.py runs a smaller one",
+    "build/accordion bench collectives*": "minutes: netlab_test.py runs a smaller one",
     "mpirun *": "launch_test.py",
     "srun *": "needs Slurm",
     "torchrun *": "launch_test.py, tests/python; several machines",
 }
 
 # Names that stand for any.
-STAND_FOR = {"small/NAME.toml": "small/fashion-powersgd.toml", "compare-NAME": "compare-demo"}
+STAND_FOR = {"small/NAME.toml": "small/fashion-powersgd.toml", "compare-NAME": "compare-demo", "VERB": "train", "SETTING": "topk", "MODEL": "cnn",
+             "ARM": "fastest", "B": "8", "LR": "0.02", "N": "2", "M": "1"}
+
+# Ours, and what starts ours.
+PROGRAMS = ("build/accordion ", "bench/", "tests/", "tools/", "make ", "ctest ", "ninja ", "torchrun ", "mpirun ", "srun ")
 
 # Options of other programs.
 FOREIGN = {
@@ -92,13 +117,29 @@ def blocks(document):
     return found, pattern.sub("", text)
 
 
-def commands(document):
+def in_blocks(document):
     """What stands in sh blocks, without comments."""
     for language, text in blocks(document)[0]:
         if language == "sh":
             for line in re.sub(r"\\\n *", "", text).splitlines():
                 if command := re.sub(r"(^| +)# .*", "", line).strip():
                     yield command
+
+
+def in_text(document):
+    """Code in running text that is a whole command. `accordion train`, without more, and `tools/netlab` are names."""
+    for span in re.findall(r"`([^`]+)`", blocks(document)[1]):
+        command = " ".join(span.split())
+        if command.startswith("accordion ") and command.removeprefix("accordion ") not in VERBS:
+            command = "build/" + command
+        if command.removeprefix("sudo ").startswith(PROGRAMS) and (" " in command or re.fullmatch(r"bench/\w+\.py", command)):
+            yield command
+
+
+def commands(document):
+    """As far as this machine alone can run them: what hosts of tools/netlab run, one host can, too, and netlab_test.py is about the rest."""
+    for command in [*in_blocks(document), *in_text(document)]:
+        yield re.sub(r"^(sudo )?(tools/netlab run .*? -- )?", "", command)
 
 
 def first_fit(command, table):
@@ -113,12 +154,12 @@ class Commands(ProgramTest):
     def prepare(self, folder):
         """A place like the root of the sources, with the runs and files that documents take as given."""
         folder.mkdir()
-        for name in ("recipes", "profiles"):
+        for name in ("recipes", "profiles", "bench"):
             (folder / name).symlink_to(ROOT / name)
         (folder / "build").mkdir()
         (folder / "build" / "accordion").symlink_to(PROGRAM)
-        for name in ("RUN", "my-run"):
-            shutil.copytree(self.folder / "run", folder / "runs" / name)
+        for name in ("runs/RUN", "runs/my-run", "RUN"):
+            shutil.copytree(self.folder / "run", folder / name)
         for name in ("a", "b", "compare-demo/mild/seed-1", "compare-demo/strong/seed-1"):
             write_run(folder / "runs" / name, [epoch(number) for number in range(3)])
         (folder / "runs/compare-demo/comparison.json").write_text(json.dumps(
@@ -139,9 +180,9 @@ class Commands(ProgramTest):
         folder = self.prepare(self.folder / name_of(document).replace("/", "-"))
         for command in commands(document):
             pattern = first_fit(command, SHORTER)
-            if first_fit(command, NOT_RUN) or pattern is None:
+            if first_fit(command, NOT_RUN) or pattern is None or (command.startswith("bench/") and not PLUGIN.exists()):
                 continue
-            run = functools.reduce(lambda text, name: text.replace(name, STAND_FOR[name]), STAND_FOR, command)
+            run = functools.reduce(lambda text, name: re.sub(rf"(?<![\w-]){name}(?![\w-])", STAND_FOR[name], text), STAND_FOR, command)
             done = subprocess.run([*shlex.split(run), *shlex.split(SHORTER[pattern])], cwd=folder, capture_output=True, text=True,
                                   timeout=100, env=environment(OMP_NUM_THREADS=1))
             if done.returncode:
@@ -192,7 +233,7 @@ class Options(ProgramTest):
         used = set()
         for document in DOCUMENTS:
             found, prose = blocks(document)
-            texts = [*commands(document), *re.findall(r"`([^`]+)`", prose.replace("\n", " "))]
+            texts = [*in_blocks(document), *re.findall(r"`([^`]+)`", prose.replace("\n", " "))]
             for text in texts:
                 # Of what follows the verb, all is the verb's; of anything else, somebody's.
                 verb = re.search(r"\baccordion (bench [a-z]+|[a-z]+)(?= |$)(.*)", text)
@@ -233,6 +274,45 @@ class Codecs(ProgramTest):
                 spelt.pop("published", None)  # Set by --parity.
                 shown = dict(option.split("=") for option in re.findall(r"`([^`]*)`", options or ""))
                 self.assertEqual({key: value.removesuffix(".0") for key, value in spelt.items()}, shown, name)
+
+
+class Results(unittest.TestCase):
+    """The tables of adaptive.md: what the JSON beside it comes to."""
+
+    STUDENT = {3: 4.30265, 5: 2.77645}
+
+    def expected(self, rows):
+        """Setting by setting: value and difference, sent, extra."""
+        first, least = rows[0], min(row["wire_bytes"] for row in rows)
+        scale = 100 if first["metric"] == "test_accuracy" else 1
+        for row in rows:
+            pairs = [scale * (b - a) for a, b in zip(first["values"], row["values"])]
+            width = self.STUDENT[len(pairs)] * statistics.stdev(pairs) / len(pairs) ** 0.5
+            difference = [f"{statistics.mean(pairs):+.2f} ± {width:.2f}"] if row is not first else []
+            yield {f"{scale * row['mean']:.2f}", *difference}, row["wire_bytes"], (row["wire_bytes"] - least) / (first["wire_bytes"] - least)
+
+    def test_tables(self):
+        text = (ROOT / "docs/results/adaptive.md").read_text()
+        for name in ("demo", "cifar10-powersgd", "cifar10-topk", "fashion-powersgd", "fashion-topk", "wikitext2-lstm-topk", "fashion-batch", "fashion-vgg"):
+            section, = [each for each in text.split("\n## ")[1:] if re.match(rf"[^\n]*\n\n`(recipes/)?{name}[.`]", each)]
+            table = [[cell.replace("*", "").strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")]
+            columns, rows = table[0], table[1:]
+            recorded = json.loads((ROOT / f"docs/results/adaptive/{name}.json").read_text())
+            self.assertEqual(len(rows), len(recorded), name)
+            for row, (texts, sent, extra) in zip(rows, self.expected(recorded)):
+                with self.subTest(f"{name}: {row[0]}"):
+                    self.assertLessEqual(texts, set(row))
+                    number, unit = row[columns.index("sent")].split()
+                    self.assertEqual(number, f"{sent / {'MB': 1e6, 'GB': 1e9}[unit]:.{len(number.partition('.')[2])}f}")
+                    if "extra" in columns:
+                        self.assertAlmostEqual(float(row[columns.index("extra")]), extra, delta=0.0051)
+
+    def test_the_summary_repeats_the_sections(self):
+        text = (ROOT / "docs/results/adaptive.md").read_text()
+        head, _, rest = text.partition("\n## ")
+        numbers = re.findall(r"\d+\.\d+ ± \d+\.\d+", head)
+        self.assertGreater(len(numbers), 10)
+        self.assertEqual([number for number in numbers if number not in rest], [], "at the top, and in no section")
 
 
 class Links(unittest.TestCase):
