@@ -11,6 +11,9 @@ from program import ProgramTest
 PROFILES = pathlib.Path(__file__).resolve().parent.parent / "profiles"
 GPU, HOST = PROFILES / "p3.8xlarge-v100.json", PROFILES / "p3.8xlarge-v100-host.json"
 SPLIT = ["backward_ms", "encoding_ms", "communication_ms", "decoding_ms", "rest_ms"]
+EVERY_ROW = {"method", "workers", "bandwidth_gbps", "step_ms", *SPLIT, "near_linear_ratio", "verdict"}
+OF_METHODS = {"wins", "break_even_gbps", "wins_on_slowest", "wins_up_to_workers", "gathered_bytes", "fits_up_to_workers",
+              "extra_memory_bytes_per_parameter"}
 
 
 class AdviseTest(ProgramTest):
@@ -29,10 +32,18 @@ class AdviseTest(ProgramTest):
         for row in rows:
             self.assertAlmostEqual(sum(float(row[key]) for key in SPLIT), float(row["step_ms"]), delta=1e-3)
 
+    def check_keys(self, point):
+        """Each row says all that there is to say, and where it holds."""
+        for row in point["rows"]:
+            self.assertEqual(set(row), EVERY_ROW | (OF_METHODS if row["method"] != "none" else set()))
+            for key in ("workers", "bandwidth_gbps", "verdict", "near_linear_ratio"):
+                self.assertEqual(row[key], point[key])
+
     def test_json_of_one_point(self):
         advice = json.loads(self.advise("--model", "resnet50", "--workers", 96, "--published", "--json"))
         self.assertEqual((advice["workers"], advice["bandwidth_gbps"], advice["batch"]), (96, 10, 64))
         self.check_rows(advice["rows"])
+        self.check_keys(advice)
         self.assertEqual(advice["best"], "none")
         self.assertTrue(advice["verdict"].startswith("Do not compress: at 10 Gbit/s plain DDP "), advice["verdict"])
         rank4 = next(row for row in advice["rows"] if row["method"] == "powersgd:approx-rank=4")
@@ -94,20 +105,46 @@ class AdviseTest(ProgramTest):
         self.assertEqual(sorted({point["workers"] for point in answer["points"]}), [2**k for k in range(1, 11)])
         rates = [point["bandwidth_gbps"] for point in answer["points"] if point["workers"] == 2]
         self.assertEqual((len(rates), rates[0], round(rates[-1], 6)), (10, 0.1, 100))
+        turns, most = {}, {}
         for point in answer["points"]:
             self.check_rows(point["rows"])
+            self.check_keys(point)
+            self.assertRegex(point["verdict"], r"^(Compress with|Do not compress: )")
+            self.assertEqual(point["verdict"].startswith("Do not"), point["best"] == "none")
+            for row in point["rows"][1:]:
+                # A break-even is of a number of workers, the most workers are of a bandwidth.
+                key = (row["method"], point["workers"])
+                self.assertEqual(turns.setdefault(key, row["break_even_gbps"]), row["break_even_gbps"])
+                key = (row["method"], point["bandwidth_gbps"])
+                self.assertEqual(most.setdefault(key, row["wins_up_to_workers"]), row["wins_up_to_workers"])
+        one = json.loads(self.advise("--model", "resnet50", "--workers", 64, "--bandwidth", "100Gbps", "--json", profile=HOST))
+        last = next(point for point in answer["points"] if point["workers"] == 64 and round(point["bandwidth_gbps"], 6) == 100)
+        self.assertEqual([row["wins_up_to_workers"] for row in one["rows"][1:]], [row["wins_up_to_workers"] for row in last["rows"][1:]])
         for workers in (2, 1024):
             regimes = [each for each in answer["regimes"] if each["workers"] == workers]
             self.assertEqual((regimes[0]["from_gbps"], regimes[-1]["to_gbps"]), (0.1, 100))
         out = self.advise(*arguments, profile=HOST)
-        self.assertRegex(out, r"\n1024 workers: 0\.1 to ")
+        for workers in (2, 1024):
+            self.assertRegex(out, rf"\n{workers} workers: 0\.1 to .*\n  (Compress with|Do not compress: at) .* 10 Gbit/s.*\n.*[Nn]ear-linear")
+        self.assertRegex(out, r"\nwins at Gbit/s, of workers +2 +4 .* 1024\n")
+        self.assertRegex(out, r"\nup to workers, at Gbit/s +0\.1 .* 100 +memory for workers +bytes/parameter\n")
+        rank4 = next(row for row in one["rows"] if row["method"] == "powersgd:approx-rank=4")
+        self.assertRegex(out, rf"\npowersgd:approx-rank=4 .* below {rank4['break_even_gbps'][0]:.3g} ")
+        self.assertRegex(out, rf"\npowersgd:approx-rank=4 +\d+ .* - +{rank4['extra_memory_bytes_per_parameter']:.3g}\n")
+
+    def test_many_workers_at_one_bandwidth(self):
+        out = self.advise("--model", "resnet50", "--workers", "8..64", "--bandwidth", "25Gbps", profile=HOST)
+        self.assertRegex(out, r"\n64 workers: (Compress with .*: at|Do not compress: at) 25 Gbit/s ")
 
     def test_csv(self):
         out = self.advise("--model", "bert-base", "--workers", "8..96", "--format", "csv")
         rows = list(csv.DictReader(io.StringIO(out)))
         self.assertEqual(len(rows), 5 * 5)  # 8, 16, 32, 64, 96 workers; plain and four methods.
         self.check_rows(rows)
-        self.assertEqual(set(rows[0]) - set(SPLIT), {"workers", "bandwidth_gbps", "method", "step_ms"})
+        self.assertEqual(set(rows[0]), EVERY_ROW | OF_METHODS)
+        self.assertEqual({int(row["workers"]) for row in rows}, {8, 16, 32, 64, 96})
+        for row in rows:
+            self.assertRegex(row["verdict"], r"^(Compress with|Do not compress: )")
 
     def test_csv_of_one_point_has_what_json_rows_have(self):
         arguments = ["--model", "bert-base", "--workers", 96]
@@ -115,7 +152,8 @@ class AdviseTest(ProgramTest):
         rows = list(csv.DictReader(io.StringIO(self.advise(*arguments, "--format", "csv"))))
         self.assertEqual(len(rows), len(told["rows"]))
         for row, expected in zip(rows, told["rows"]):
-            self.assertEqual((int(row.pop("workers")), float(row.pop("bandwidth_gbps"))), (96, told["bandwidth_gbps"]))
+            self.assertEqual((int(row["workers"]), float(row["bandwidth_gbps"])), (96, told["bandwidth_gbps"]))
+            self.assertEqual(row["verdict"], told["verdict"])
             self.assertEqual({key for key, value in row.items() if value}, {key for key, value in expected.items() if value not in (None, [])})
             for key, value in expected.items():
                 if isinstance(value, bool):

@@ -133,14 +133,13 @@ bool fits(const Case& it, std::string_view method, int workers) {
   return !most || workers <= *most;
 }
 
-MethodAdvice advice_on(const Case& it, std::string_view name, int workers, double gbps, double plain) {
-  MethodAdvice advice{.predicted = predict(it, name, workers, gbps)};
+// What is the same at every bandwidth.
+MethodAdvice advice_at(const Case& it, std::string_view name, int workers) {
+  MethodAdvice advice;
   if (name == kPlain) return advice;
-  advice.wins = wins(advice.predicted.step, plain);
   advice.break_even = break_even_gbps(it, name, workers);
   advice.wins_on_slowest = wins(step_of(it, name, workers, kBandwidthsAsked.low),
                                 step_of(it, kPlain, workers, kBandwidthsAsked.low));
-  advice.wins_up_to = most_winning_workers(it, name, gbps);
   advice.extra_memory_bytes_per_parameter = find_codec(it.model, name).extra_memory_bytes_per_parameter;
   advice.gathered_bytes = gathered_of_one(it, name) * workers;
   advice.fits_up_to = most_fitting_workers(it, name);
@@ -178,15 +177,36 @@ std::size_t best_of(const Case& it, std::span<const double> steps, int workers) 
 }
 
 Advice advise(const Case& it, int workers, double gbps) {
-  Advice advice{.workers = workers, .gbps = gbps};
-  const double plain = step_of(it, kPlain, workers, gbps);
-  std::vector<double> steps;
-  for (const std::string& method : methods(it))
-    steps.push_back(advice.methods.emplace_back(advice_on(it, method, workers, gbps, plain)).predicted.step);
-  advice.best_method = best_of(it, steps, workers);
-  advice.needed_ratio = near_linear_ratio(it, workers, gbps);
-  advice.verdict = verdict_of(advice);
-  return advice;
+  return advise(it, std::span(&workers, 1), std::span(&gbps, 1)).front();
+}
+
+std::vector<Advice> advise(const Case& it, std::span<const int> workers, std::span<const double> gbps) {
+  const std::vector<std::string> names = methods(it);
+  // By bandwidth, then by method: the same with every number of workers.
+  std::vector<std::vector<std::optional<int>>> wins_up_to(gbps.size());
+  for (std::size_t g = 0; g < gbps.size(); ++g)
+    for (const std::string& name : names)
+      wins_up_to[g].push_back(name == kPlain ? std::nullopt : most_winning_workers(it, name, gbps[g]));
+  std::vector<Advice> all;
+  for (const int count : workers) {
+    std::vector<MethodAdvice> known;
+    for (const std::string& name : names) known.push_back(advice_at(it, name, count));
+    for (std::size_t g = 0; g < gbps.size(); ++g) {
+      Advice& advice = all.emplace_back(Advice{.workers = count, .gbps = gbps[g], .methods = known});
+      std::vector<double> steps;
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        MethodAdvice& method = advice.methods[i];
+        method.predicted = predict(it, names[i], count, gbps[g]);
+        steps.push_back(method.predicted.step);
+        method.wins = wins(steps[i], steps[0]);
+        method.wins_up_to = wins_up_to[g][i];
+      }
+      advice.best_method = best_of(it, steps, count);
+      advice.needed_ratio = near_linear_ratio(it, count, gbps[g]);
+      advice.verdict = verdict_of(advice);
+    }
+  }
+  return all;
 }
 
 std::vector<Regime> regimes(const Case& it, int workers, Range gbps) {

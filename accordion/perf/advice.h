@@ -78,6 +78,9 @@ struct Advice {
 
 Advice advise(const Case& it, int workers, double gbps);
 
+// The same at every pair of these, the bandwidths of a number of workers one after the other.
+std::vector<Advice> advise(const Case& it, std::span<const int> workers, std::span<const double> gbps);
+
 // Where the best method changes between plain DDP and others, over a range of bandwidths: "Below 3.1 Gbit/s: topk:keep=0.01."
 struct Regime {
   double from_gbps, to_gbps;

@@ -101,6 +101,36 @@ TEST(Advice, KnowsWorkersAndMemory) {
             0.99 * predict(it, kPlain, *topk.wins_up_to + 1, 1).step);
 }
 
+TEST(Advice, OfManyPointsIsThatOfEach) {
+  const Profile profile = example();
+  const std::vector<int> workers{2, 7, 64};
+  const std::vector<double> gbps{0.5, 3, 90};
+  for (const bool published : {false, true}) {
+    const Case it{profile, profile.models[0], published};
+    const std::vector<Advice> all = advise(it, workers, gbps);
+    ASSERT_EQ(all.size(), workers.size() * gbps.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const Advice one = advise(it, workers[i / gbps.size()], gbps[i % gbps.size()]);
+      EXPECT_EQ(all[i].workers, one.workers);
+      EXPECT_EQ(all[i].gbps, one.gbps);
+      EXPECT_EQ(all[i].verdict, one.verdict);
+      EXPECT_EQ(all[i].best_method, one.best_method);
+      EXPECT_EQ(all[i].needed_ratio, one.needed_ratio);
+      ASSERT_EQ(all[i].methods.size(), one.methods.size());
+      for (std::size_t m = 0; m < one.methods.size(); ++m) {
+        const MethodAdvice &mine = all[i].methods[m], &alone = one.methods[m];
+        EXPECT_EQ(mine.predicted.method, alone.predicted.method);
+        EXPECT_EQ(mine.predicted.step, alone.predicted.step);
+        EXPECT_EQ(mine.wins, alone.wins);
+        EXPECT_EQ(mine.break_even, alone.break_even);
+        EXPECT_EQ(mine.wins_up_to, alone.wins_up_to);
+        EXPECT_EQ(mine.gathered_bytes, alone.gathered_bytes);
+        EXPECT_EQ(mine.fits, alone.fits);
+      }
+    }
+  }
+}
+
 // Near the break-even, where a method is a little faster and not worth it, all that is said of it agrees.
 TEST(Advice, IsOfOneMind) {
   Profile profile = example();
