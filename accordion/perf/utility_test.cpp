@@ -152,7 +152,7 @@ Assumed decode_of_a_message(const std::string& model) {
 }
 
 Assumed latency() {
-  return {"network.latency_us",
+  return {"network.collectives.latency_us",
           [](const Profile& profile) { return profile.network.dense->piece.latency_us; },
           [](Profile& profile, double factor) {
             for (CollectiveProfile& each : profile.network.collectives) each.piece.latency_us *= factor;
