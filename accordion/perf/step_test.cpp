@@ -192,8 +192,11 @@ RC_GTEST_PROP(Step, IsNoShorterThanBackwardNorThanItsWireTimes, ()) {
 
 RC_GTEST_PROP(Step, IsNoLongerOnABetterLink, ()) {
   Drawn step = drawn();
+  Link& link = step.model.link;
+  if (!link.dense && *rc::gen::arbitrary<bool>()) link.dense = link[Collective::kScatter];
   const double before = step_seconds(step.model, step.levels);
-  Cost& cost = step.model.link.costs[*rc::gen::inRange<std::size_t>(0, kCollectives)];
+  const auto chosen = *rc::gen::inRange<std::size_t>(0, kCollectives + (link.dense ? 1 : 0));
+  Cost& cost = chosen == kCollectives ? *link.dense : link.costs[chosen];
   const double factor = *rc::gen::inRange(0, 100) / 100.0;
   const bool latency = *rc::gen::arbitrary<bool>();
   for (Line* line : {&cost.small, &cost.large}) (latency ? line->seconds : line->seconds_per_byte) *= factor;
