@@ -44,7 +44,22 @@ class GuardTest(ProgramTest):
         _, repeated, _ = self.read_run(self.folder / "again")
         same = ("train_loss", "test_loss", "test_accuracy", "payload_bytes", "wire_bytes", "steps", "guard")
         self.assertEqual([{key: e.get(key) for key in same} for e in repeated], [{key: e.get(key) for key in same} for e in epochs])
+        self.assertEqual(self.layers(repeated), self.layers(epochs))
         self.assertTrue(weights(self.folder / "first") == weights(self.folder / "again"))
+
+    def layers(self, epochs):
+        """Without reasons, which a replay has from the record's controller."""
+        return [[{key: value for key, value in layer.items() if key != "reason"} for layer in epoch["layers"]] for epoch in epochs]
+
+    def test_a_replay_records_the_levels_that_an_epoch_had(self):
+        """Epochs of two steps: other levels are allowed, and put in force, at the end of the first."""
+        self.run_program("train", *SHORT, "--samples", 32, "--workers", 2, "--guard", "harmless", "--controller", "schedule", "--plan",
+                         "mild@0-1,strong", *LEVELS[2:6], "--out", "first")
+        self.run_program("train", *SHORT, "--samples", 32, "--workers", 2, "--replay", "first", "--out", "again")
+        (_, epochs, _), (_, repeated, _) = self.read_run(self.folder / "first"), self.read_run(self.folder / "again")
+        self.assertEqual([next(layer["level"] for layer in epoch["layers"] if layer["name"] == "hidden.weight") for epoch in epochs], [0, 1])
+        self.assertEqual(self.layers(repeated), self.layers(epochs))
+        self.assertEqual([epoch.get("guard") for epoch in repeated], [epoch.get("guard") for epoch in epochs])
 
     def test_a_step_is_explained(self):
         out, _ = self.run_program("train", *SHORT[:-1], *LEVELS, "--workers", 2, "--guard", "fastest", "--epochs", 1, "--explain-step",

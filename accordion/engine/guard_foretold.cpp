@@ -1,9 +1,24 @@
 // A guard that watches nothing, as it is known beforehand what pays: from a profile, or from the run that is replayed.
+#include <string_view>
 #include <utility>
 
 #include "accordion/engine/guard.h"
 
 namespace accordion {
+namespace {
+
+constexpr std::string_view kLevels = "the controller's levels";
+
+// Whether it was noted when the controller's levels came, between two steps. What ends a probe has the probe's reason, and is
+// noted at a step's end.
+bool came_with_levels(const std::vector<GuardEvent>& events, std::size_t i) {
+  const auto probes = [&](std::size_t k) {
+    return events[k].event == "probe" && events[k].reason == events[i].reason;
+  };
+  return events[i].reason.starts_with(kLevels) && (i == 0 || !probes(i - 1));
+}
+
+}  // namespace
 
 Guard::Guard(ProfileVerdict verdict, std::vector<CodecOptions> levels, Exchange& exchange,
              Communicator& ranks)
@@ -36,10 +51,17 @@ void Guard::obey() {
   put(levels);
 }
 
+// Asked at a step's end, and again when the controller's levels come, before which the record takes down the levels of the steps
+// until then.
 void Guard::replay() {
+  constexpr std::int64_t kDue = 0;  // The step of an event that waits no longer.
   for (; replayed_ < recorded_.size() && recorded_[replayed_].step <= step_; ++replayed_) {
-    const GuardEvent& event = recorded_[replayed_];
-    if (ranks_.rank() == 0) events_.push_back(event);
+    GuardEvent& event = recorded_[replayed_];
+    if (ranks_.rank() == 0 && !(event.step == kDue && step_ > 0)) events_.push_back(event);
+    if (event.step == step_ && step_ > 0 && came_with_levels(recorded_, replayed_)) {
+      event.step = kDue;
+      return;
+    }
     if (event.levels.empty()) continue;
     put(event.levels, event.event == "probe" && all_dense(event.levels));
   }

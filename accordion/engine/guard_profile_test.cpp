@@ -183,6 +183,27 @@ TEST_F(GuardedByProfile, AControllersLevelsStayItsOwn) {
     EXPECT_EQ(engine.level(0), 1);
     three_steps(engine, group.rank());
     const EpochReport second = engine.end_epoch(0.1);
+
+    EngineOptions again = given;
+    again.profile = {};
+    for (const int step : {0, 3})
+      again.replayed_guard.push_back(
+          {.step = step,
+           .event = "decide",
+           .levels = std::vector<int>(3, step > 0),
+           .reason = step > 0 ? "the controller's levels have changed" : "as it was"});
+    Engine replayed(group, kTensors, again);
+    for (const EpochReport& recorded : {first, second}) {
+      three_steps(replayed, group.rank());
+      const EpochReport report = replayed.end_epoch(0.1);
+      EXPECT_EQ(replayed.level(0), 1);
+      EXPECT_EQ(report.guard.size(), recorded.guard.size());
+      ASSERT_EQ(report.layers.size(), recorded.layers.size());
+      for (std::size_t i = 0; i < report.layers.size(); ++i) {
+        EXPECT_EQ(report.layers[i].level, recorded.layers[i].level) << "of the epoch, not of the next one";
+        EXPECT_EQ(report.layers[i].codec, recorded.layers[i].codec);
+      }
+    }
     if (group.rank() != 0) return;
     ASSERT_EQ(first.guard.size(), 2u) << "for the record, so that a replay has both";
     EXPECT_EQ(first.guard[1].step, 3);
