@@ -26,11 +26,27 @@ perf::Timeline timeline_of(const StepTrace& trace) {
   return timeline;
 }
 
+std::vector<std::vector<Slice>> buckets_of(const StepTrace& trace) {
+  std::vector<std::vector<Slice>> buckets;
+  for (const BucketTrace& bucket : trace.buckets) buckets.push_back(bucket.slices);
+  return buckets;
+}
+
+bool same_buckets(const StepTrace& a, const StepTrace& b) {
+  const auto same_slice = [](const Slice& x, const Slice& y) {
+    return x.tensor == y.tensor && x.count == y.count;
+  };
+  return std::ranges::equal(a.buckets, b.buckets, [&](const BucketTrace& x, const BucketTrace& y) {
+    return std::ranges::equal(x.slices, y.slices, same_slice);
+  });
+}
+
 }  // namespace
 
 void RecentSteps::add(const StepTrace& trace, std::vector<int> levels) {
   if (!trace.begin || !trace.kept) return;
-  if (!steps_.empty() && steps_.back().second != levels) steps_.clear();
+  if (!steps_.empty() && (steps_.back().second != levels || !same_buckets(steps_.back().first, trace)))
+    steps_.clear();
   steps_.emplace_back(trace, std::move(levels));
   if (steps_.size() > kKept) steps_.pop_front();
 }
@@ -39,15 +55,13 @@ std::optional<ExplainedStep> RecentSteps::explain(Communicator& ranks, const Ste
                                                   const Exchange& exchange) const {
   if (steps_.empty()) return std::nullopt;
   const auto& [last, levels] = steps_.back();
-  std::vector<std::vector<Slice>> buckets;
-  for (const BucketTrace& bucket : last.buckets) buckets.push_back(bucket.slices);
+  const std::vector<std::vector<Slice>> buckets = buckets_of(last);
   std::vector<WatchedStep> watched;
-  for (const auto& [trace, same] : steps_)
-    if (trace.buckets.size() == buckets.size()) watched.push_back(watched_step(trace, same));
+  for (const auto& [trace, same] : steps_) watched.push_back(watched_step(trace, same));
   agree(ranks, watched);
   StepCosts own(exchange, ranks.size());
   own.learn(watched, buckets);
-  const StepCosts& known = costs && !costs->tensors().empty() ? *costs : own;
+  const StepCosts& known = costs && costs->learned_with(buckets) ? *costs : own;
   std::vector<int> may = levels, places;
   for (const int tensor : known.tensors()) places.push_back(levels[static_cast<std::size_t>(tensor)]);
   perf::StepModel model = known.model(may);

@@ -16,13 +16,13 @@ struct ExplainedStep {
   perf::Timeline measured, predicted;
 };
 
-// The last few steps with the levels they had, kDense where a tensor went dense.
+// The last few steps with the same levels, kDense where a tensor went dense, and the same buckets.
 class RecentSteps {
  public:
   void add(const StepTrace& trace, std::vector<int> levels);
 
-  // The last of them. What is predicted follows from `costs`, where those were learned from other steps, or else from the parts
-  // of these. Nothing where no step was seen whole. Collective.
+  // The last of them. What is predicted follows from `costs`, where those were learned from other steps with these buckets,
+  // or else from the parts of these. Nothing where no step was seen whole. Collective.
   std::optional<ExplainedStep> explain(Communicator& ranks, const StepCosts* costs,
                                        const Exchange& exchange) const;
 

@@ -221,6 +221,16 @@ double StepCosts::share(std::size_t place) const {
   return values > 0 ? static_cast<double>(counts_[static_cast<std::size_t>(tensors_[place])]) / values : 0;
 }
 
+bool StepCosts::learned_with(const std::vector<std::vector<Slice>>& buckets) const {
+  std::vector<int> tensors, bucket_of;
+  for (std::size_t b = 0; b < buckets.size(); ++b)
+    for (const Slice& slice : buckets[b]) {
+      tensors.push_back(slice.tensor);
+      bucket_of.push_back(static_cast<int>(b));
+    }
+  return !tensors.empty() && tensors == tensors_ && bucket_of == bucket_of_;
+}
+
 bool StepCosts::knows(std::size_t tensor, int level) const {
   return level == kDense || costs_.contains({static_cast<int>(tensor), level}) || rates_.contains(level);
 }

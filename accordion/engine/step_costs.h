@@ -54,6 +54,9 @@ class StepCosts {
   // From steps with the same buckets, after agree(), some of them all dense. What they say replaces what was known.
   void learn(std::span<const WatchedStep> steps, const std::vector<std::vector<Slice>>& buckets);
 
+  // Whether they were learned from steps with these buckets.
+  bool learned_with(const std::vector<std::vector<Slice>>& buckets) const;
+
   // Whether a tensor's cost at a level was watched, or can be told from others'.
   bool knows(std::size_t tensor, int level) const;
 
