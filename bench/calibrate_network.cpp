@@ -12,7 +12,9 @@ namespace accordion::bench {
 namespace {
 
 constexpr std::array<const char*, perf::kCollectives> kOperations = {"sum", "gather", "scatter"};
-constexpr std::size_t kSmallest = 32, kLargest = 16 << 20, kFactor = 2, kLeastRange = 256 << 10;
+// Sums go beyond a bucket of 25 MiB. Gathers are of what a codec left of one.
+constexpr std::size_t kSmallest = 32, kLargest = 16 << 20, kLargestSum = 32 << 20, kFactor = 2,
+                      kLeastRange = 256 << 10;
 constexpr int kSweeps = 3, kLeastCalls = 5;
 
 // A rank's bytes as a profile counts them, in units of nccl-tests, which are those of `bench collectives`.
@@ -25,7 +27,8 @@ std::size_t held_bytes(perf::Collective kind, std::size_t bytes, std::size_t ran
 std::vector<std::size_t> byte_sizes(perf::Collective kind, std::size_t ranks) {
   const std::size_t unit = kind == perf::Collective::kScatter ? ranks - 1 : 1;
   std::vector<std::size_t> sizes;
-  for (std::size_t bytes = kSmallest; bytes <= kLargest; bytes *= kFactor)
+  const std::size_t largest = kind == perf::Collective::kSum ? kLargestSum : kLargest;
+  for (std::size_t bytes = kSmallest; bytes <= largest; bytes *= kFactor)
     sizes.push_back(std::max(unit, bytes / unit * unit));
   return sizes;
 }
@@ -72,7 +75,9 @@ perf::NetworkProfile measure_network(Group& group, const NetworkCalibration& cal
                std::to_string(kSweeps));
       if (sweep == 0) sizes[k] = byte_sizes(kind, static_cast<std::size_t>(group.size()));
       time_sizes(group, kind, calibration.seconds / perf::kCollectives / kSweeps,
-                 kind == perf::Collective::kSum ? std::max(kLeastRange, calibration.sum_bytes) : kLeastRange,
+                 kind == perf::Collective::kSum
+                     ? std::clamp<std::size_t>(calibration.sum_bytes, kLeastRange, kLargest)
+                     : kLeastRange,
                  sizes[k], samples[k]);
     }
   for (const auto kind : kinds) {

@@ -10,9 +10,10 @@
 namespace accordion::bench {
 
 struct NetworkCalibration {
-  double seconds = 20;        // For all of it, roughly.
-  int ranks_per_host = 1;     // That share a link.
-  std::size_t sum_bytes = 0;  // Sums are at least this large, however slow the link: a bucket's.
+  double seconds = 20;     // For all of it, roughly.
+  int ranks_per_host = 1;  // That share a link.
+  std::size_t sum_bytes =
+      0;  // Sums are at least this large, up to 16 MiB, however slow the link: a bucket's.
   double bandwidth_gbps = 0;  // At which the links are said to run; 0: as sums find them.
 };
 
