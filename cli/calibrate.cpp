@@ -16,6 +16,7 @@
 #include "bench/calibrate_memory.h"
 #include "bench/calibrate_model.h"
 #include "bench/calibrate_network.h"
+#include "bench/calibrate_pairs.h"
 #include "cli/fields.h"
 #include "cli/local_ranks.h"
 #include "cli/split.h"
@@ -74,6 +75,18 @@ void print_calibrated_network(const perf::NetworkProfile& network) {
                   each.small->bandwidth_gbps);
     std::printf("\n");
   }
+}
+
+// A link that is half as fast as the others holds up every collective.
+void print_pairs(const bench::Pairs& pairs) {
+  if (pairs.count < 2) return;
+  std::printf(
+      "Of %d pairs of ranks, one after the other, the slowest is %d and %d with %.4g Gbit/s each way, the "
+      "middle one has %.4g%s.\n",
+      pairs.count, pairs.slowest[0], pairs.slowest[1], pairs.slowest_gbps, pairs.middle_gbps,
+      pairs.slowest_gbps < pairs.middle_gbps / 2
+          ? ", more than twice as much: collectives wait for the slow one"
+          : "");
 }
 
 void print_calibrated_model(const perf::ModelProfile& model, int ranks) {
@@ -145,6 +158,9 @@ int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& mode
                                             .sum_bytes = static_cast<std::size_t>(largest) * sizeof(float),
                                             .bandwidth_gbps = options.bandwidth},
                                            progress);
+  progress("pairs of ranks");
+  const bench::Pairs pairs =
+      bench::measure_pairs(group, profile.network[perf::Collective::kSum].piece.bandwidth_gbps);
   for (const std::string& codec : codecs) {
     progress(codec);
     measured.profile.codecs.push_back(
@@ -175,6 +191,7 @@ int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& mode
   perf::parse_profile(text, options.out);  // A number that no reader would take is better met here.
   write_whole(options.out, text);
   print_calibrated_network(profile.network);
+  print_pairs(pairs);
   print_calibrated_model(profile.models[0], group.size());
   if (profile.device)
     std::printf("\nCopies of its buckets, %.4g Gbit/s from %s and %.4g to it.\n",
