@@ -25,11 +25,14 @@ class LateProcessGroup final : public c10d::ProcessGroup {
     ++calls;
     const at::Tensor sum = tensors[0].cpu();
     communicator_.sum(std::span(sum.data_ptr<float>(), static_cast<std::size_t>(sum.numel())));
-    return late_work(tensors, late_stream(tensors[0].device()),
-                     [sum](std::vector<at::Tensor>& host) { host[0].copy_(sum); });
+    auto work = late_work(tensors, late_stream(tensors[0].device()),
+                          [sum](std::vector<at::Tensor>& host) { host[0].copy_(sum); });
+    if (leaves_no_memory) refuse_late_memory_once();  // To callbacks.
+    return work;
   }
 
   int calls = 0;
+  bool leaves_no_memory = false;
 
  private:
   Communicator& communicator_;
@@ -228,6 +231,21 @@ TEST(Device, WhetherADenseStepWasKeptIsKnownWhenAsked) {
       EXPECT_EQ(device.engine().last_step_kept(), !spoilt) << step;
     }
     EXPECT_EQ(dense->calls, 12);
+  });
+}
+
+// Who is to say whether a mean is finite may fail; nobody waits for it then.
+TEST(Device, AStepWhoseMeanCannotBeLookedAtFails) {
+  run_loopback_groups(2, [&](Group& group) {
+    auto dense = c10::make_intrusive<LateProcessGroup>(group.control());
+    Rank device(group, late_device(group.rank()), {.scaled = true}, dense);
+    device.step(0);
+    dense->leaves_no_memory = true;
+    for (auto& future : device.backward(1)) {
+      ASSERT_TRUE(future->hasError());
+      EXPECT_NE(future->tryRetrieveErrorMessage().find("no memory on the late device"), std::string::npos);
+    }
+    EXPECT_FALSE(device.engine().last_step_kept());
   });
 }
 

@@ -77,6 +77,7 @@ class LateStream {
 std::atomic<c10::StreamId> last_stream = 0;
 thread_local c10::DeviceIndex current_device = 0;
 thread_local std::array<c10::StreamId, kLateDevices> current_streams = {};
+thread_local bool memory_is_full = false;  // Once.
 
 LateStream& queue_of(const c10::Stream& which) {
   static std::mutex mutex;
@@ -173,6 +174,7 @@ struct LateAllocator final : c10::Allocator {
 #else
   c10::DataPtr allocate(std::size_t bytes) const override {
 #endif
+    if (std::exchange(memory_is_full, false)) throw std::runtime_error("no memory on the late device");
     void* const data = std::malloc(std::max<std::size_t>(bytes, 1));
     return {data, data, &std::free, late_device(current_device)};
   }
@@ -284,6 +286,10 @@ class LateWork final : public c10d::Work {
 };
 
 }  // namespace
+
+void refuse_late_memory_once() {
+  memory_is_full = true;
+}
 
 c10::Stream late_stream(c10::Device device) {
   return LateGuard().getStreamFromGlobalPool(device, false);

@@ -25,6 +25,9 @@ inline c10::Device late_device(int rank) {
 // One that nobody else has.
 c10::Stream late_stream(c10::Device device);
 
+// The next time that this thread asks for memory there, there is none.
+void refuse_late_memory_once();
+
 // What a process group of these devices gives back at once: `work` is done on the tensors' memory, as the host sees it, late, when the
 // current stream has come to where it is now and `stream` to where it was.
 c10::intrusive_ptr<c10d::Work> late_work(const std::vector<at::Tensor>& tensors, const c10::Stream& stream,

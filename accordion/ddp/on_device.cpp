@@ -86,12 +86,14 @@ void OnDevice::reduce(const at::Tensor& buffer, PostedBucket posted,
   std::vector<at::Tensor> tensors = {mean};
   group_->allreduce(tensors)->getFuture()->addCallback(
       [future = std::move(future), result = std::move(result), flag, asked, mean](c10::ivalue::Future& done) {
+        bool told = false;  // The engine, which waits for it.
         try {
           if (done.hasError()) std::rethrow_exception(done.exception_ptr());
           flag->set_value(asked ? finite_flag(mean) : FiniteFlag());
+          told = true;
           future->markCompleted(result, std::vector{mean.storage().getWeakStorageImpl()});
         } catch (...) {
-          if (done.hasError()) flag->set_exception(std::current_exception());
+          if (!told) flag->set_exception(std::current_exception());
           future->setErrorIfNeeded(std::current_exception());
         }
       });
