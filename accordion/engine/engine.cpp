@@ -193,12 +193,29 @@ void Engine::save_state(const StateWriter& state) {
   exchange_.save_state(state.within("exchange"));
 }
 
+// One rank that refuses alone would leave the others waiting.
+void Engine::load_together(const std::function<void()>& load) {
+  std::optional<std::string> refused;
+  try {
+    load();
+  } catch (const std::exception& error) {
+    refused = error.what();
+  }
+  std::int8_t stop = refused.has_value();
+  group_.control().max(std::span(&stop, 1));
+  if (refused) throw StateRefused(*refused);
+  if (stop) throw StateRefused("another rank was given what is not a state of its own, and says why");
+}
+
 void Engine::load_state(const StateReader& state, Residuals residuals) {
   int rank = 0, ranks = 0;
-  state.get("rank", rank);
-  state.get("ranks", ranks);
+  load_together([&] {
+    state.get("rank", rank);
+    state.get("ranks", ranks);
+    state.get("epoch", epoch_);
+  });
   const bool own = residuals == Residuals::kKeep;
-  // One rank that refuses alone would leave the others waiting. What the controller has seen, rank 0 alone has kept.
+  // What the controller has seen, rank 0 alone has kept.
   std::int8_t wrong = own ? rank != group_.rank() || ranks != group_.size() : group_.rank() == 0 && rank != 0;
   group_.control().max(std::span(&wrong, 1));
   if (wrong)
@@ -207,11 +224,19 @@ void Engine::load_state(const StateReader& state, Residuals residuals) {
                              std::to_string(rank) + " of " + std::to_string(ranks) +
                              (own ? ", expected every rank to load its own, in a group of the same size"
                                   : ", expected rank 0's, which has what the controller has seen"));
-  state.get("epoch", epoch_);
   exchange_.set_epoch(epoch_);
-  steering_.load_state(state.within("control"));
-  if (guard_) guard_->load_state(state.within("guard"));
-  exchange_.load_state(state.within("exchange"), residuals);
+  load_together([&] { steering_.load_state(state.within("control")); });
+  steering_.put_loaded_levels();
+  if (guard_)
+    load_together([&] {
+      try {
+        guard_->load_state(state.within("guard"));
+      } catch (const std::exception& error) {
+        group_.gradients().abandon(error.what());  // Others may be putting its levels in force.
+        throw;
+      }
+    });
+  load_together([&] { exchange_.load_state(state.within("exchange"), residuals); });
 }
 
 }  // namespace accordion

@@ -57,9 +57,13 @@ struct EngineOptions {
   bool scaled = false;
 };
 
-// Of a rank that was given another one's state; thrown on every rank.
-struct StateOfAnotherRank : Error {
+// A rank was given what is not a state of this engine; thrown on every rank. The engine is of no use afterwards.
+struct StateRefused : Error {
   using Error::Error;
+};
+// Or another rank's.
+struct StateOfAnotherRank : StateRefused {
+  using StateRefused::StateRefused;
 };
 
 class Engine {
@@ -162,6 +166,7 @@ class Engine {
  private:
   void end_step(const StepTrace& trace);  // By the thread that exchanges.
   void take_over();
+  void load_together(const std::function<void()>& load);
 
   Group group_;
   EngineOptions options_;

@@ -105,6 +105,39 @@ TEST(Engine, RefusesStateThatIsNotItsOwn) {
   });
 }
 
+// Nor does one wait for the other where one's state alone is damaged, whatever of it is.
+TEST(Engine, WhatOneRankCannotLoadNoneDoes) {
+  const auto refusals = [](const EngineOptions& options, const std::string& missing) {
+    std::vector<std::string> refusals(2);
+    run_loopback_groups(2, [&](Group& group) {
+      Engine first(group, kTensors, options), engine(group, kTensors, options);
+      run_step(first, gradients_of(group.rank(), 0));
+      first.end_epoch(0.1);
+      run_step(first, gradients_of(group.rank(), 1));
+      State state;
+      first.save_state(StateWriter(state));
+      if (group.rank() == 1) {
+        EXPECT_EQ(state.erase(missing), 1u) << missing;
+      }
+      try {
+        engine.load_state(StateReader(state));
+        ADD_FAILURE() << missing;
+      } catch (const StateRefused& error) {
+        refusals[static_cast<std::size_t>(group.rank())] = error.what();
+      }
+    });
+    return refusals;
+  };
+  EngineOptions guarded{.control = kAccordion, .guard = GuardMode::kHarmless};
+  for (const std::string missing :
+       {"rank", "epoch", "control/levels", "control/window", "exchange/step", "exchange/a/residual"}) {
+    const auto refused = refusals({.control = kAccordion}, missing);
+    EXPECT_EQ(refused[1], "state: " + missing + " is missing");
+    EXPECT_NE(refused[0].find("another rank"), std::string::npos) << refused[0];
+  }
+  EXPECT_EQ(refusals(guarded, "guard/levels")[1], "state: guard/levels is missing");
+}
+
 // Without residuals any rank may go on from rank 0's, but rank 0 from no other: it alone knows what was decided.
 TEST(Engine, RefusesAStateWithoutDecisions) {
   std::vector<State> states(2);

@@ -144,7 +144,6 @@ void Steering::load_state(const StateReader& state) {
       throw Error("state with level " + std::to_string(level) + ", expected one of " +
                   std::to_string(levels_.size()));
   decided_.assign(levels.begin(), levels.end());
-  set_levels(decided_);
   state.get("batch", batch_);
   state.get("window", window_);
   state.get("steps", steps_);

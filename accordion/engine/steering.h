@@ -39,9 +39,11 @@ class Steering {
   std::vector<WindowRecord> take_windows() { return std::exchange(windows_, {}); }
 
   // Everything that the next decision depends on. A controller is a pure function of what it has been shown, so that is
-  // what is kept of it. Loaded before anything has been decided but the first levels; collective.
+  // what is kept of it. Loaded before anything has been decided but the first levels, by each rank for itself; then all ranks
+  // together put the loaded levels in force.
   void save_state(const StateWriter& state) const;
   void load_state(const StateReader& state);
+  void put_loaded_levels() { set_levels(decided_); }
 
   // Of decisions, since the last call.
   std::uint64_t take_control_bytes() { return std::exchange(control_bytes_, 0); }

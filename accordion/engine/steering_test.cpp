@@ -210,6 +210,7 @@ TEST(Steering, GoesOnFromItsState) {
     State state;
     first.steering().save_state(StateWriter(state));
     second.steering().load_state(StateReader(state));
+    second.steering().put_loaded_levels();
     EXPECT_EQ(second.levels(), kScript[1].levels);
     for (int epoch = 1; epoch < 3; ++epoch) {
       EXPECT_EQ(second.levels(), first.levels());
