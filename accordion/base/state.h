@@ -85,6 +85,9 @@ class StateReader {
     values = std::move(found);
   }
 
+  // For what older states do not have.
+  bool has(std::string_view name) const { return state_.contains(prefix_ + std::string(name)); }
+
   // Everything of this part, by its name in it; counts as read.
   State all() const;
 

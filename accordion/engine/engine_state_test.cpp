@@ -138,6 +138,28 @@ TEST(Engine, WhatOneRankCannotLoadNoneDoes) {
   EXPECT_EQ(refusals(guarded, "guard/levels")[1], "state: guard/levels is missing");
 }
 
+// What a rank has said of its samples holds after a stop; older states do not have it.
+TEST(Engine, AShareOfTheSamplesIsKept) {
+  run_loopback_groups(2, [&](Group& group) {
+    Engine first(group, kTensors, {}), second(group, kTensors, {}), third(group, kTensors, {}),
+        old(group, kTensors, {});
+    first.set_batch(group.rank() == 0 ? 3 : 1, 4);
+    State state;
+    first.save_state(StateWriter(state));
+    second.load_state(StateReader(state));
+    EXPECT_EQ(run_step(second, gradients_of(group.rank(), 0)),
+              run_step(first, gradients_of(group.rank(), 0)));
+    EXPECT_EQ(second.exchange().weight(), group.rank() == 0 ? 1.5 : 0.5);
+    third.load_state(StateReader(state), Residuals::kDrop);
+    EXPECT_EQ(third.exchange().weight(), 1) << "it was another rank's, maybe of another group";
+    EXPECT_EQ(state.erase("exchange/weight"), 1u);
+    old.load_state(StateReader(state));
+    EXPECT_EQ(old.exchange().weight(), 1);
+    state["exchange/weight"] = std::vector{std::nan("")};
+    EXPECT_THROW(old.load_state(StateReader(state)), StateRefused);
+  });
+}
+
 // Without residuals any rank may go on from rank 0's, but rank 0 from no other: it alone knows what was decided.
 TEST(Engine, RefusesAStateWithoutDecisions) {
   std::vector<State> states(2);

@@ -19,6 +19,10 @@ bool ends_with(std::string_view name, std::string_view piece) {
 bool is_own(std::string_view name) {
   return ends_with(name, "residual") || ends_with(name, "momentum") || ends_with(name, "owed");
 }
+// A share of the samples is one rank's of a group of this size; whoever has uneven batches says it anew.
+bool is_share(std::string_view name) {
+  return name == "exchange/weight";
+}
 // Rank 0 alone watches.
 bool is_watched(std::string_view name) {
   return name.starts_with("exchange/window/");
@@ -77,7 +81,7 @@ State redistributed(const State& first, std::span<const State> taken_over, int r
     // A rank that takes over from nobody starts with nothing owed.
     if (is_own(name))
       sum[name] = Floats(ends_with(name, "owed") ? 0 : floats_of(value, name).size());
-    else if (rank == 0 || !is_watched(name))
+    else if (!is_share(name) && (rank == 0 || !is_watched(name)))
       sum[name] = value;
   }
   const float scale = static_cast<float>(ranks) / static_cast<float>(number_of(first, "ranks"));

@@ -292,6 +292,7 @@ void Exchange::abandon_step(const std::string& reason) {
 
 void Exchange::save_state(const StateWriter& state) const {
   state.put("step", step_);
+  state.put("weight", weight_);
   const Traffic& traffic = stats_.traffic;
   std::vector<std::int64_t> counts = {stats_.steps,
                                       stats_.dropped_steps,
@@ -310,6 +311,11 @@ void Exchange::save_state(const StateWriter& state) const {
 
 void Exchange::load_state(const StateReader& state, Residuals residuals) {
   state.get("step", step_);
+  double weight = weight_;
+  if (state.has("weight")) state.get("weight", weight);  // Older states do not.
+  if (!(weight >= 0 && std::isfinite(weight)))
+    throw Error("state: a share of the samples of " + std::to_string(weight) + ", expected at least 0");
+  if (residuals == Residuals::kKeep) weight_ = weight;
   std::vector<std::int64_t> counts;
   state.get("counts", counts);
   constexpr std::size_t kOfAll = 9;  // Then come those of single tensors, which older states do not have.

@@ -60,11 +60,12 @@ void Watch::save_state(const StateWriter& state, std::span<const Layer> layers) 
 }
 
 void Watch::load_state(const StateReader& state, std::span<const Layer> layers) {
-  if (sums_.empty()) return;
-  state.get("steps", steps_);
+  // Who keeps a record watches, though no decision depends on it: a run may go on with one that had none, or without.
+  steps_ = 0;
+  if (!sums_.empty() && state.has("steps")) state.get("steps", steps_);
   if (steps_ == 0) {
     clear();
-    state.all();  // Older states have the zeros too.
+    state.all();  // Older states have the zeros of a window that has not begun, too.
     return;
   }
   for (std::size_t i = 0; i < sums_.size(); ++i) {

@@ -42,7 +42,8 @@ class Watch {
   WindowStats take(std::span<const Layer> layers, std::span<const CodecOptions> levels, int world,
                    const Routing& routing);
 
-  // A window that has begun; of one that has not, little.
+  // A window that has begun; of one that has not, little. A state without a window is that of an empty one, and a window is
+  // passed over by who does not watch.
   void save_state(const StateWriter& state, std::span<const Layer> layers) const;
   void load_state(const StateReader& state, std::span<const Layer> layers);
 

@@ -195,6 +195,27 @@ TEST(Watch, AWindowGoesOnAfterAStop) {
   });
 }
 
+// A record may be kept from a stop on, or until then: a window that was not watched is empty, one that is not wanted is left.
+TEST(Watch, WhoWatchesMayChangeOverAStop) {
+  run_loopback(1, [](Communicator& comm) {
+    const std::vector<TensorInfo> tensors = {{"w", {{32, 64}}}};
+    Exchange watching(comm, tensors, {.track = {.norms = true}}), blind(comm, tensors, {});
+    for (Exchange* exchange : {&watching, &blind}) {
+      auto gradient = noise(2048, 1);
+      exchange->mean(gradient, std::vector<Slice>{{0, 0, 2048}});
+      exchange->end_step();
+    }
+    State seen, unseen;
+    watching.save_state(StateWriter(seen));
+    blind.save_state(StateWriter(unseen));
+    blind.load_state(StateReader(seen));
+    watching.load_state(StateReader(unseen));
+    const WindowStats window = watching.take_window();
+    EXPECT_EQ(window.steps, 0);
+    EXPECT_EQ(window.norms, std::vector<double>{0});
+  });
+}
+
 TEST(Watch, AWindowThatHasNotBegunIsNotKept) {
   run_loopback(1, [](Communicator& comm) {
     const ExchangeOptions options{.track = {.norms = true}};
