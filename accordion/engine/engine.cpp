@@ -25,7 +25,7 @@ EngineOptions require_same(Group& group, const std::vector<TensorInfo>& tensors,
            << "\nclip_norm = " << options.communication.clip_norm
            << "\non_non_finite = " << static_cast<int>(options.communication.on_non_finite)
            << "\nmin_count = " << options.routing.min_count << "\nmin_rate = " << options.routing.min_rate
-           << "\npublished = " << options.routing.published << '\n';
+           << "\npublished = " << options.routing.published << "\nscaled = " << options.scaled << '\n';
   const Json control = to_json(options.control);
   for (const auto& [key, value] : control.items()) settings << key << " = " << value.dump() << '\n';
   // Last: a caller's default follows from the codec, which is what then differs first.

@@ -204,6 +204,7 @@ TEST(Engine, RanksThatDifferAreRefusedByName) {
     differs_in("deferred", {.communication = {.deferred = odd}});
     differs_in("on_non_finite",
                {.communication = {.on_non_finite = odd ? NonFinite::kSkip : NonFinite::kThrow}});
+    differs_in("scaled", {.scaled = odd});
     EngineOptions routed;
     if (odd) routed.routing.min_count += 1;
     differs_in("min_count", routed);

@@ -67,7 +67,7 @@ void require_agreement(Communicator& control, std::span<const Claim> claims) {
                    " differs from rank 0 in its " + claims[c].label + ": " +
                    first_difference(texts[r], texts[0]);
   }
-  if (!message.empty()) throw Error(message);
+  if (!message.empty()) throw RanksDiffer(message);
 }
 
 }  // namespace accordion

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "accordion/base/error.h"
 #include "accordion/comm/communicator.h"
 
 namespace accordion {
@@ -13,7 +14,11 @@ struct Claim {
   std::string text;   // One fact a line.
 };
 
-// Returns on every rank when all ranks make the same claims; otherwise throws on every rank an Error that
+struct RanksDiffer : Error {
+  using Error::Error;
+};
+
+// Returns on every rank when all ranks make the same claims; otherwise throws RanksDiffer on every rank, which
 // says which rank differs from rank 0 and in which line. Costs one small gather where all agree.
 void require_agreement(Communicator& control, std::span<const Claim> claims);
 
