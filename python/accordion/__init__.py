@@ -77,7 +77,7 @@ class State:
             raise ValueError(f"State: timeout={timeout}, expected above 0")
         self._scaler = scaler
         group = ddp.process_group
-        store = _store_of(group)
+        store, group_name = _meeting_of(group)
         rank, size = dist.get_rank(group), dist.get_world_size(group)
         parameters = _parameters_of(ddp)
         on_host = all(parameter.device.type == "cpu" for _, parameter in parameters)
@@ -85,10 +85,12 @@ class State:
             name=type(ddp.module).__name__, parameters=parameters, find_unused_parameters=ddp.find_unused_parameters,
             scaled=scaler is not None, on_device=None if on_host else group,
             learning_rate=math.nan if optimizer is None else _rate_of(optimizer))
-        # Ranks make their states in the same order, so each one's count is the same number.
-        number = store.add(f"accordion/states/{rank}", 1)
+        # Ranks make their states of a group in the same order, so each one's count is the same number. The store may be that of all
+        # groups (torch 1.13), whose ranks have the same numbers and come when they like.
+        prefix = f"accordion/{group_name}"
+        number = store.add(f"{prefix}/states/{rank}", 1)
         self._plugin = _core.Plugin(
-            options=options, store=store, rank=rank, size=size, prefix=f"accordion/{number}",
+            options=options, store=store, rank=rank, size=size, prefix=f"{prefix}/{number}",
             interface=os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")[0], timeout=float(timeout), model=model,
             record="" if record is None else os.fspath(record))
         _require_no_momentum(self._plugin.own_momentum(), optimizer)
@@ -221,16 +223,17 @@ def _parameters_of(ddp):
             if parameter.requires_grad and name not in ignored]
 
 
-def _store_of(group):
-    """The store at which the ranks of this group have met."""
-    world = getattr(dist.distributed_c10d, "_world", None)
-    groups = world.pg_map if world is not None else dist.distributed_c10d._pg_map
+def _meeting_of(group):
+    """The store at which the ranks of this group have met, and the name that no other group has there."""
+    c10d = dist.distributed_c10d
+    world = getattr(c10d, "_world", None)
+    groups, names = (world.pg_map, world.pg_names) if world is not None else (c10d._pg_map, c10d._pg_names)
     if group not in groups:
         raise ValueError("State: the model's process group is gone, expected one that init_process_group() or new_group() made")
     store = groups[group][1]
     if store is None:
         raise ValueError("State: the model's process group has no store, expected one of Gloo or NCCL")
-    return store
+    return store, names[group]
 
 
 def _rate_of(optimizer):
