@@ -69,15 +69,17 @@ def main():
         ddp.register_comm_hook(state, accordion.hook)  # Accordion
 
     begin = time.monotonic()
+    steps = 0
     for epoch in range(arguments.epochs):
         order = torch.randperm(len(images), generator=torch.Generator().manual_seed(epoch))
         for samples in order.split(arguments.batch * ranks):
-            mine = samples[rank::ranks]
-            if len(mine) < arguments.batch:
+            if len(samples) < arguments.batch * ranks:  # The same on every rank, which go on together.
                 continue
+            mine = samples[rank::ranks]
             optimizer.zero_grad()
             cross_entropy(ddp(images[mine]), labels[mine]).backward()
             optimizer.step()
+            steps += 1
         scheduler.step()
         if arguments.accordion:
             state.epoch_end(optimizer, last=epoch + 1 == arguments.epochs)  # Accordion
@@ -88,7 +90,6 @@ def main():
             images, labels = load(arguments.data, "t10k", 10000)
             accuracy = (ddp.module(images).argmax(1) == labels).float().mean()
         parameters = sum(p.numel() for p in ddp.parameters())
-        steps = arguments.epochs * (arguments.samples // (arguments.batch * ranks))
         sent = state.traffic()["wire_bytes"] if arguments.accordion else 8 * parameters * steps * (ranks - 1) // ranks
         print(f"accuracy {100 * accuracy:.2f} %, {sent / 1e6:.1f} MB sent by each worker, {seconds:.1f} s")
     dist.barrier()
