@@ -31,9 +31,13 @@ def _register():
 _register()
 
 
-def hooked(model, device, ddp_options=None, **options):
+def group_for(device, ranks=None):
+    return dist.new_group(ranks, backend="gloo" if device == "cpu" else "late")
+
+
+def hooked(model, device, ddp_options=None, group=None, **options):
     """On a device, in a DDP whose process group reduces there."""
-    ddp = wrapped(model.to(device), dist.new_group(backend="gloo" if device == "cpu" else "late"), **(ddp_options or {}))
+    ddp = wrapped(model.to(device), group or group_for(device), **(ddp_options or {}))
     options.setdefault("guard", "none")
     state = accordion.State(ddp, **options)
     ddp.register_comm_hook(state, accordion.hook)
@@ -119,6 +123,55 @@ class Gradients(RanksTest):
                 for tensor, expected in zip(tensors, plain_mean(2, s)):
                     torch.testing.assert_close(tensor, expected)
 
+    def test_dense_buckets_of_sixteen_bits(self):
+        def body(rank):
+            ddp, state = hooked(Given(SHAPES, torch.float16), DEVICE)
+            before = late_device.sums()
+            got = on("cpu", step(ddp, on(DEVICE, gradients(rank, 0, dtype=torch.float16))))
+            return got, late_device.sums() - before, state.traffic()["payload_bytes"]
+
+        for got, sums, payload in run_ranks(2, body):
+            self.assertEqual((sums, payload), (1, 2 * sum(t.numel() for t in gradients(0, 0))))
+            for tensor, expected in zip(got, plain_mean(2, 0)):
+                self.assertEqual(tensor.dtype, torch.float16)
+                torch.testing.assert_close(tensor.float(), expected, atol=2e-3, rtol=2e-3)
+
+    def test_under_a_scale(self):
+        """What is watched of dense buckets is unscaled; a step that is not finite is dropped."""
+        def body(rank, device):
+            scaler = types.SimpleNamespace(get_scale=lambda: 1024.0)
+            ddp, state = hooked(Given(SHAPES), device, controller="accordion", mild="none", strong="topk:keep=0.05", scaler=scaler)
+            got = []
+            for s in range(3):
+                given = [g * 1024 * (float("inf") if s == 1 and rank == 1 else 1) for g in gradients(rank, s)]
+                got.append(on("cpu", step(ddp, on(device, given))))
+            state.epoch_end(0.1)
+            norms = [layer["norm"] for epoch in state.decisions() for layer in epoch["layers"]]
+            return [got[0], got[2]], norms, state.traffic()["dropped_steps"]
+
+        here, there = run_ranks(2, body, "cpu"), run_ranks(2, body, DEVICE)
+        for (got, norms, dropped), (expected, expected_norms, _) in zip(there, here):
+            torch.testing.assert_close(got, expected)
+            torch.testing.assert_close(norms, expected_norms)
+            self.assertEqual(dropped, 1)
+        self.assertAlmostEqual(there[0][1][0] / float(sum(gradients(0, s)[0] for s in range(3)).norm()), 1, places=4)
+
+    def test_of_a_sub_group(self):
+        def body(rank, device):
+            group = group_for(device, [0, 2])
+            if rank == 1:
+                return None
+            results = []
+            for codec in ("none", "topk:keep=0.05"):
+                ddp, _ = hooked(Given(SHAPES), device, group=group, codec=codec)
+                results.append([on("cpu", step(ddp, on(device, gradients(rank, s)))) for s in range(2)])
+            return results
+
+        here, there = run_ranks(3, body, "cpu"), run_ranks(3, body, DEVICE)
+        for rank in (0, 2):
+            torch.testing.assert_close(there[rank][0], here[rank][0])
+            self.assert_same(there[rank][1], here[rank][1])
+
     def test_only_dense_ones_do(self):
         def body(rank):
             ddp, _ = hooked(Given([(40, 30), (9,)]), DEVICE, {"bucket_cap_mb": 1e-5}, codec="topk:keep=0.05")
@@ -153,6 +206,36 @@ class Training(RanksTest):
         for rank in range(2):
             self.assert_same(here[rank][1], there[rank][1])
             self.assertEqual(here[rank][2:], there[rank][2:])
+
+    def test_after_a_stop(self):
+        """In mid-epoch: residuals, levels, and what has been watched on the device."""
+        options = {"controller": "accordion", "mild": "none", "strong": "topk:keep=0.05", "interval": 1, "threshold": 0.9}
+
+        def body(rank, stop):
+            ddp, state = hooked(network(), DEVICE, **options)
+            optimizer = torch.optim.SGD(ddp.parameters(), 0.1)
+            for s in range(9):
+                if s == stop:
+                    saved, weights = state.state_dict(), [p.detach().clone() for p in ddp.parameters()]
+                    ddp, state = hooked(network(), DEVICE, **options)
+                    optimizer = torch.optim.SGD(ddp.parameters(), 0.1)
+                    with torch.no_grad():
+                        for parameter, weight in zip(ddp.parameters(), weights):
+                            parameter.copy_(weight)
+                    state.load_state_dict(saved)
+                train(ddp, rank, DEVICE, optimizer, s, 1)
+                if s % 3 == 2:
+                    state.epoch_end(0.1)
+            norms = [[layer.pop("norm") for layer in epoch["layers"]] for epoch in state.decisions()]
+            return on("cpu", [p.detach() for p in ddp.parameters()]), state.decisions(), state.levels(), norms
+
+        whole = run_ranks(2, body, None)
+        self.assertIn("topk", " ".join(whole[0][2].values()))
+        for stop in (1, 7):
+            for got, expected in zip(run_ranks(2, body, stop), whole):
+                torch.testing.assert_close(got[0], expected[0])
+                self.assertEqual(got[2], expected[2])
+                torch.testing.assert_close(got[3], expected[3])
 
     def test_under_a_guard(self):
         """Whatever the guard makes of the clock, ranks agree, and dense probe steps are the device's own."""
