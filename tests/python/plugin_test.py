@@ -59,6 +59,49 @@ class Equality(RanksTest):
                 torch.testing.assert_close(tensor, (3 * first + second) / 4)
 
 
+class Options(RanksTest):
+    def test_the_norm_is_limited_before_compression(self):
+        def clipped(rank, s):
+            given = gradients(rank, s)
+            norm = torch.cat([g.flatten() for g in given]).norm()
+            self.assertGreater(norm, 3)
+            return [g * 3 / norm for g in given]
+
+        for got in run_ranks(2, lambda rank: means(rank, 2, clip=3)):
+            for s, tensors in enumerate(got):
+                for tensor, first, second in zip(tensors, clipped(0, s), clipped(1, s)):
+                    torch.testing.assert_close(tensor, (first + second) / 2)
+
+    def test_threads_change_no_bits(self):
+        for codec in ("topk:keep=0.05", "powersgd:approx-rank=2", "qsgd:bits=4"):
+            with self.subTest(codec):
+                self.assert_same(run_ranks(2, lambda rank: means(rank, codec=codec, threads=3)),
+                                 run_ranks(2, lambda rank: means(rank, codec=codec)))
+
+    def test_a_step_that_is_not_finite_may_throw(self):
+        """On every rank; what follows is as if the step had been skipped."""
+        def body(rank, non_finite):
+            ddp, state = hooked(Given(SHAPES), non_finite=non_finite, **TOPK)
+            results = []
+            for s in range(4):
+                given = gradients(rank, s)
+                if s != 1:
+                    results.append(step(ddp, given))
+                    continue
+                if rank == 1:
+                    given[1][2, 3] = float("nan")
+                if non_finite == "throw":
+                    with self.assertRaisesRegex(RuntimeError, "a rank's gradients are not finite"):
+                        step(ddp, given)
+                else:
+                    step(ddp, given)
+            return results, state.traffic()["dropped_steps"]
+
+        for (got, dropped), (expected, _) in zip(run_ranks(2, body, "throw"), run_ranks(2, body, "skip")):
+            self.assert_same(got, expected)
+            self.assertEqual(dropped, 1)
+
+
 class WithDdp(RanksTest):
     """Whatever DDP does, what is exchanged stays the same."""
 
@@ -71,9 +114,44 @@ class WithDdp(RanksTest):
 
     def test_static_graph(self):
         self.check({"static_graph": True})
+        self.without_one({"static_graph": True, "bucket_cap_mb": 0.005})
 
     def test_find_unused_parameters(self):
         self.check({"find_unused_parameters": True})
+        self.without_one({"find_unused_parameters": True, "bucket_cap_mb": 0.005})
+
+    def without_one(self, ddp_options):
+        """A parameter that no rank ever uses, in a bucket between others: those are as ever."""
+        def body(rank):
+            ddp, _ = hooked(Given(SHAPES), ddp_options=ddp_options, **TOPK)
+            results = []
+            for s in range(4):
+                given = gradients(rank, s)
+                given[1] = None
+                ddp.zero_grad(set_to_none=True)
+                ddp(given).backward()
+                unused = ddp.module.p1.grad
+                self.assertTrue(unused is None or not unused.any())
+                results.append([p.grad.clone() for i, p in enumerate(ddp.parameters()) if i != 1])
+            return results
+
+        expected = run_ranks(2, lambda rank: means(rank, **TOPK))
+        self.assert_same(run_ranks(2, body), [[tensors[:1] + tensors[2:] for tensors in rank] for rank in expected])
+
+    def test_what_one_rank_alone_uses(self):
+        """In odd steps. The other one's gradient is nothing, beside which it is owed what it did not send."""
+        def body(rank, leaves_out):
+            options = {"bucket_cap_mb": 0.005, "find_unused_parameters": leaves_out}
+            ddp, _ = hooked(Given(SHAPES), ddp_options=options, **TOPK)
+            results = []
+            for s in range(6):
+                given = gradients(rank, s)
+                if rank == 1 and s % 2:
+                    given[1] = None if leaves_out else torch.zeros(SHAPES[1])
+                results.append(step(ddp, given))
+            return results
+
+        self.assert_same(run_ranks(2, body, True), run_ranks(2, body, False))
 
     def test_bucket_rebuilds(self):
         def buckets(rank):
@@ -135,24 +213,26 @@ class WithDdp(RanksTest):
         self.assert_same([one for one in got[0] if one is not None], expected[0])
 
     def test_a_parameter_frozen_in_mid_training(self):
-        def body(rank):
+        """All others go on as beside one that the optimizer leaves as it is, and nothing is sent for it."""
+        def body(rank, freezes):
             ddp, state = hooked(network(), ddp_options={"find_unused_parameters": True}, codec="topk:keep=0.2")
             optimizer = torch.optim.SGD(ddp.parameters(), 0.2)
             frozen = ddp.module[2].weight
             for s in range(12):
-                if s == 6:
-                    frozen.requires_grad_(False)
-                    before = frozen.detach().clone()
+                frozen.requires_grad_(s < 6 or not freezes)
                 optimizer.zero_grad(set_to_none=True)
                 inputs, labels = samples(rank, s)
                 torch.nn.functional.cross_entropy(ddp(inputs), labels).backward()
+                if s >= 6:
+                    frozen.grad = None
                 optimizer.step()
             state.epoch_end(optimizer)
-            return torch.equal(before, frozen), [p.detach().clone() for p in ddp.parameters()]
+            return [p.detach().clone() for p in ddp.parameters()], state.traffic()["payload_bytes"]
 
-        (kept, first), (_, second) = run_ranks(2, body)
-        self.assertTrue(kept)
-        self.assert_same(first, second)
+        frozen, left = run_ranks(2, body, True), run_ranks(2, body, False)
+        for (parameters, sent), (expected, sent_by_all) in zip(frozen, left):
+            self.assert_same(parameters, expected)
+            self.assertEqual(sent_by_all - sent, 6 * 8 * int(0.2 * 64 * 48))
 
     def test_two_models_in_a_process(self):
         def body(rank):
