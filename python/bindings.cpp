@@ -4,6 +4,8 @@
 #include <torch/extension.h>
 #include <torch/version.h>
 
+#include <net/if.h>
+
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -13,6 +15,7 @@
 #include "accordion/base/json.h"
 #include "accordion/base/version.h"
 #include "accordion/comm/c10d.h"
+#include "accordion/exchange/agreement.h"
 #include "python/plugin.h"
 
 namespace py = pybind11;
@@ -81,7 +84,7 @@ StateValue values_of(const at::Tensor& tensor) {
   return std::vector<T>(first, first + tensor.numel());
 }
 
-StateValue to_state(const std::string& name, const py::handle& value) {
+StateValue state_value(const std::string& name, const py::handle& value) {
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
   if (THPVariable_Check(value.ptr())) {
     const at::Tensor tensor = value.cast<at::Tensor>().cpu().contiguous();
@@ -89,8 +92,19 @@ StateValue to_state(const std::string& name, const py::handle& value) {
     if (tensor.scalar_type() == at::kDouble) return values_of<double>(tensor);
     if (tensor.scalar_type() == at::kLong) return values_of<std::int64_t>(tensor);
   }
-  throw UsageError("load_state_dict(): " + name + " is of type " + std::string(py::str(py::type::of(value))) +
+  throw UsageError(name + " is of type " + std::string(py::str(py::type::of(value))) +
                    ", expected what state_dict() gave");
+}
+
+State to_state(const py::object& given) {
+  if (!py::isinstance<py::dict>(given))
+    throw UsageError("a " + std::string(py::str(py::type::of(given))) + ", expected what state_dict() gave");
+  State state;
+  for (const auto& [name, value] : given.cast<py::dict>()) {
+    const std::string key = py::str(name);
+    state.emplace(key, state_value(key, value));
+  }
+  return state;
 }
 
 // The bucket's buffer, in a form that PyTorch's own wrapper of Python hooks expects; made here, with the GIL, so that the
@@ -133,6 +147,11 @@ py::dict describe_traffic(Plugin& plugin) {
 
 py::dict levels(Plugin& plugin) {
   Engine& engine = plugin.engine();
+  {
+    // At the end of a step, which may be yet to come, a guard changes them.
+    const py::gil_scoped_release without_gil;
+    engine.settle();
+  }
   py::dict result;
   for (std::size_t i = 0; i < engine.tensors(); ++i) {
     const int level = engine.level(i);
@@ -159,14 +178,24 @@ py::dict save(Plugin& plugin) {
   return result;
 }
 
-void load(Plugin& plugin, const py::dict& given, bool keep_residuals) {
+// What one rank alone cannot take is refused by all of them, so it is for the plugin to say.
+void load(Plugin& plugin, const py::object& given, const std::string& residuals) {
   State state;
-  for (const auto& [name, value] : given) {
-    const auto key = name.cast<std::string>();
-    state.emplace(key, to_state(key, value));
+  std::string refused;
+  try {
+    state = to_state(given);
+    if (residuals != "keep" && residuals != "drop")
+      throw UsageError("residuals='" + residuals + "', expected 'keep' or 'drop'");
+  } catch (const std::exception& error) {
+    refused = error.what();
   }
   const py::gil_scoped_release without_gil;
-  plugin.load_state(StateReader(state), keep_residuals ? Residuals::kKeep : Residuals::kDrop);
+  plugin.load_state(state, residuals == "drop" ? Residuals::kDrop : Residuals::kKeep, refused);
+}
+
+void require_interface(const std::string& name) {
+  if (!name.empty() && if_nametoindex(name.c_str()) == 0)
+    throw UsageError("State: GLOO_SOCKET_IFNAME=" + name + ", expected a network interface of this machine");
 }
 
 std::shared_ptr<Plugin> make_plugin(const py::dict& options, const c10::intrusive_ptr<c10d::Store>& store,
@@ -174,6 +203,7 @@ std::shared_ptr<Plugin> make_plugin(const py::dict& options, const c10::intrusiv
                                     const std::string& interface, double timeout, PluginModel model,
                                     const std::string& record) {
   const PluginOptions parsed = parse_options(options);
+  require_interface(interface);
   const py::gil_scoped_release without_gil;
   Group group = c10d_group({.store = store,
                             .rank = rank,
@@ -200,6 +230,8 @@ PYBIND11_MODULE(_core, m) {
       if (failure) std::rethrow_exception(failure);
     } catch (const UsageError& error) {
       PyErr_SetString(PyExc_ValueError, error.what());
+    } catch (const RanksDiffer& error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
     } catch (const Error& error) {
       PyErr_SetString(PyExc_RuntimeError, error.what());
     }
@@ -225,20 +257,18 @@ PYBIND11_MODULE(_core, m) {
 
   py::class_<PluginModel>(m, "Model")
       .def(py::init([](std::string name, std::vector<std::pair<std::string, at::Tensor>> parameters,
-                       bool find_unused, bool scaled, c10::intrusive_ptr<c10d::ProcessGroup> on_device,
-                       double rate) {
-             return PluginModel{std::move(name), std::move(parameters), find_unused,
-                                scaled,          std::move(on_device),  rate};
+                       bool find_unused, bool scaled, bool follows_batch,
+                       c10::intrusive_ptr<c10d::ProcessGroup> on_device, double rate) {
+             return PluginModel{std::move(name), std::move(parameters), find_unused, scaled,
+                                follows_batch,   std::move(on_device),  rate};
            }),
            py::arg("name"), py::arg("parameters"), py::arg("find_unused_parameters"), py::arg("scaled"),
-           py::arg("on_device"), py::arg("learning_rate"));
+           py::arg("follows_batch"), py::arg("on_device"), py::arg("learning_rate"));
 
   const auto release = py::call_guard<py::gil_scoped_release>();
   py::class_<Plugin, std::shared_ptr<Plugin>>(m, "Plugin")
       .def(py::init(&make_plugin), py::arg("options"), py::arg("store"), py::arg("rank"), py::arg("size"),
            py::arg("prefix"), py::arg("interface"), py::arg("timeout"), py::arg("model"), py::arg("record"))
-      .def_property_readonly("rank", &Plugin::rank)
-      .def_property_readonly("size", &Plugin::size)
       .def_property_readonly("batch", [](Plugin& plugin) { return plugin.engine().batch(); })
       .def_property_readonly("batch_reason", [](Plugin& plugin) { return plugin.engine().batch_reason(); })
       .def("post", &post, py::arg("bucket"))
@@ -255,10 +285,10 @@ PYBIND11_MODULE(_core, m) {
           release, py::arg("next_rate"), py::arg("last"), py::arg("train_loss"), py::arg("test_loss"),
           py::arg("test_accuracy"))
       .def("finish", &Plugin::finish, release, py::arg("status"))
-      .def("own_momentum", &Plugin::own_momentum)
+      .def("own_momentum", &Plugin::own_momentum, release)
       .def("levels", &levels)
       .def("traffic", &describe_traffic)
       .def("epochs", &epochs)
       .def("save", &save)
-      .def("load", &load, py::arg("state"), py::arg("keep_residuals"));
+      .def("load", &load, py::arg("state"), py::arg("residuals"));
 }

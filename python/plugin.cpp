@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "accordion/adapt/controllers.h"
 #include "accordion/base/error.h"
 #include "accordion/base/json.h"
 
@@ -26,8 +27,17 @@ std::vector<at::Tensor> without_names(const PluginModel& model) {
   return tensors;
 }
 
+// A batch size that nobody takes would be decided for nothing.
+void require_followed(const ControlOptions& control) {
+  const ControllerKind kind = find_controller(control.controller);
+  if (kind.batch == SetsBatch::kAlways || (kind.batch == SetsBatch::kInstead && control.controls_batch()))
+    throw UsageError("State: controller=" + kind.name + (control.controls_batch() ? " with batch-mild" : "") +
+                     " chooses batch sizes, which a State does not pass on; use accordion.BatchSize");
+}
+
 EngineOptions engine_options(const PluginOptions& options, const PluginModel& model, bool record) {
   check("State", options);
+  if (!model.follows_batch) require_followed(options.control);
   check_control("State", options.control);
   const std::optional<GuardMode> guard =
       options.guard_given ? std::optional(guard_mode(options.guard)) : std::nullopt;
@@ -79,7 +89,14 @@ Plugin::~Plugin() {
     model_.parameters[i].second.remove_hook(gradient_hooks_[i]);
 }
 
-// All ranks stop where rank 0 cannot write its record: they would wait for it.
+// All ranks stop where one does: they would wait for it.
+void Plugin::stop_together(const std::exception_ptr& refused, const std::string& otherwise) {
+  std::int8_t stop = refused != nullptr;
+  group_.control().max(std::span(&stop, 1));
+  if (refused) std::rethrow_exception(refused);
+  if (stop) throw UsageError(otherwise);
+}
+
 void Plugin::begin() {
   if (begun_) return;
   epoch_began_ = std::chrono::steady_clock::now();
@@ -89,10 +106,7 @@ void Plugin::begin() {
   } catch (...) {
     refused = std::current_exception();
   }
-  std::int8_t stop = refused != nullptr;
-  group_.control().max(std::span(&stop, 1));
-  if (refused) std::rethrow_exception(refused);
-  if (stop) throw UsageError("State: rank 0 cannot write its record, and says why");
+  stop_together(refused, "State: rank 0 cannot write its record, and says why");
   begun_ = true;
 }
 
@@ -130,11 +144,15 @@ void Plugin::require_used(const std::string& call) const {
 
 void Plugin::end_step(double next_rate, bool last) {
   require_used("step_end()");
+  ends_steps_ = true;
   engine_.end_step(next_rate, last);
 }
 
 void Plugin::end_epoch(double next_rate, bool last, const Metrics& metrics) {
   require_used("epoch_end()");
+  if (options_.control.window > 0 && !ends_steps_)
+    throw UsageError("epoch_end(): window=" + std::to_string(options_.control.window) +
+                     " expects state.step_end(optimizer) after every step");
   const std::int64_t batch = engine_.batch();  // In force in the epoch that ends.
   const std::string batch_reason = engine_.batch_reason();
   EpochReport report = engine_.end_epoch(next_rate, last);
@@ -151,7 +169,9 @@ void Plugin::end_epoch(double next_rate, bool last, const Metrics& metrics) {
   record.sent_bytes = sent - std::exchange(sent_recorded_, sent);
   if (options_.control.controls_batch()) {
     record.global_batch = batch;
+    // The schedule is written for the mild batch, and the script's steps grow with the batch.
     record.schedule_lr = record.lr;
+    record.lr *= static_cast<double>(batch) / static_cast<double>(options_.control.batch_mild);
     record.batch_reason = batch_reason;
   }
   rate_ = next_rate;
@@ -171,6 +191,7 @@ void Plugin::finish(const std::string& status) {
 std::vector<at::Tensor> Plugin::own_momentum() {
   std::vector<at::Tensor> tensors;
   if (!traits_of(engine_.levels()[0]).momentum) return tensors;  // In all levels or in none.
+  engine_.settle();
   for (std::size_t i = 0; i < engine_.tensors(); ++i)
     if (engine_.compresses(i)) tensors.push_back(model_.parameters[i].second);
   return tensors;
@@ -198,20 +219,37 @@ void Plugin::save_state(const StateWriter& state) {
   own.put("epochs", epochs.dump());
 }
 
-void Plugin::load_state(const StateReader& state, Residuals residuals) {
+void Plugin::load_state(const State& given, Residuals residuals, std::string refused) {
   if (begun_) throw UsageError("load_state_dict() after the first step, expected it before");
+  const StateReader state(given), own = state.within("plugin");
+  std::vector<std::int64_t> counts;
+  double rate = rate_;
+  std::vector<EpochRecord> epochs;
+  if (refused.empty()) try {
+      own.get("counts", counts, 10);
+      own.get("rate", rate);
+      std::string text;
+      own.get("epochs", text);
+      if (group_.rank() == 0)
+        for (const Json& record : parse_json(text, "state: its epochs"))
+          from_json(record, epochs.emplace_back());
+    } catch (const std::exception& error) {
+      refused = error.what();
+    }
+  const std::string call = "load_state_dict(): ";
+  stop_together(refused.empty() ? nullptr : std::make_exception_ptr(UsageError(call + refused)),
+                call + "another rank was given what state_dict() did not give, and says why");
   try {
     engine_.load_state(state.within("engine"), residuals);
   } catch (const StateOfAnotherRank& error) {
     throw UsageError(
-        std::string("load_state_dict(): ") + error.what() +
+        call + error.what() +
         ". Residuals differ from rank to rank: save one file a rank, torch.save(state.state_dict(), "
         "f\"accordion-{dist.get_rank()}.pt\"), and load it where it came from; or go on without them: "
         "load_state_dict(..., residuals=\"drop\")");
+  } catch (const StateRefused& error) {
+    throw UsageError(call + error.what());
   }
-  const StateReader own = state.within("plugin");
-  std::vector<std::int64_t> counts;
-  own.get("counts", counts, 10);
   const auto count = [&](std::size_t i) { return static_cast<std::uint64_t>(counts[i]); };
   ended_ = {.steps = counts[0],
             .dropped_steps = counts[1],
@@ -223,13 +261,8 @@ void Plugin::load_state(const StateReader& state, Residuals residuals) {
                         .control_bytes = count(7)}};
   sent_before_ = count(8) - engine_.sent_bytes();
   sent_recorded_ = count(9);
-  own.get("rate", rate_);
-  std::string text;
-  own.get("epochs", text);
-  epochs_.clear();
-  if (group_.rank() == 0)
-    for (const Json& record : parse_json(text, "state: its epochs"))
-      from_json(record, epochs_.emplace_back());
+  rate_ = rate;
+  epochs_ = std::move(epochs);
   loaded_ = true;
 }
 

@@ -57,7 +57,8 @@ struct PluginModel {
   std::string name;
   std::vector<std::pair<std::string, at::Tensor>> parameters;
   bool find_unused_parameters = false;
-  bool scaled = false;  // Losses are.
+  bool scaled = false;         // Losses are.
+  bool follows_batch = false;  // The script takes the batch size that a controller chooses.
   // Of a model on a device: its own process group, for gradients that go dense.
   c10::intrusive_ptr<c10d::ProcessGroup> on_device = {};
   double learning_rate = std::numeric_limits<double>::quiet_NaN();
@@ -84,7 +85,6 @@ class Plugin {
   void finish(const std::string& status);
 
   Engine& engine() { return engine_; }
-  int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
   // Tensors whose momentum the codec applies, so that the optimizer must not.
   std::vector<at::Tensor> own_momentum();
@@ -96,11 +96,13 @@ class Plugin {
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
 
   void save_state(const StateWriter& state);
-  void load_state(const StateReader& state, Residuals residuals);
+  // Collective. `refused`: why what this rank was given is no state at all; empty where it is one.
+  void load_state(const State& given, Residuals residuals, std::string refused);
 
  private:
   void begin();
   void open_record();
+  void stop_together(const std::exception_ptr& refused, const std::string& otherwise);
   void require_used(const std::string& call) const;
 
   PluginOptions options_;
@@ -114,6 +116,7 @@ class Plugin {
   std::optional<Recorder> recorder_;
   std::vector<EpochRecord> epochs_;
   bool begun_ = false, loaded_ = false;
+  bool ends_steps_ = false;  // The script says when.
   double rate_;
   std::chrono::steady_clock::time_point epoch_began_;
   EpochStats ended_;               // Of the epochs that have.

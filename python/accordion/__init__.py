@@ -57,7 +57,8 @@ class State:
     `ddp`: the model, wrapped. A hook is registered once, before training.
 
     `optimizer`: for controllers that heed the learning rate from the first epoch on. A codec that applies momentum
-    itself (dgc) needs it, and refuses one that has momentum for the same tensors.
+    itself (dgc) needs it, and refuses one that has momentum for the same tensors; what epoch_end() and step_end() are given
+    is looked at again.
 
     `scaler`: a gradient scaler, anything with `get_scale()`. It is read once a step; residuals are then kept unscaled, and
     steps that are not finite leave nothing behind.
@@ -69,11 +70,13 @@ class State:
     The other options are those of the `accordion` program:
     """
 
+    _follows_batch = False  # What a controller of batch sizes chooses.
+
     def __init__(self, ddp, *, optimizer=None, scaler=None, record=None, timeout=1800.0, **options):
         _require_ddp(ddp)
         if scaler is not None and not callable(getattr(scaler, "get_scale", None)):
             raise ValueError(f"State: scaler is a {type(scaler).__name__}, expected something with get_scale()")
-        if not timeout > 0:
+        if not (isinstance(timeout, (int, float)) and timeout > 0):
             raise ValueError(f"State: timeout={timeout}, expected above 0")
         self._scaler = scaler
         group = ddp.process_group
@@ -83,7 +86,7 @@ class State:
         on_host = all(parameter.device.type == "cpu" for _, parameter in parameters)
         model = _core.Model(
             name=type(ddp.module).__name__, parameters=parameters, find_unused_parameters=ddp.find_unused_parameters,
-            scaled=scaler is not None, on_device=None if on_host else group,
+            scaled=scaler is not None, follows_batch=self._follows_batch, on_device=None if on_host else group,
             learning_rate=math.nan if optimizer is None else _rate_of(optimizer))
         # Ranks make their states of a group in the same order, so each one's count is the same number. The store may be that of all
         # groups (torch 1.13), whose ranks have the same numbers and come when they like.
@@ -106,13 +109,20 @@ class State:
         `optimizer` has the learning rate of the next epoch's first step (call the scheduler first); a number does as well.
         `last`: training ends here, so nothing is decided. The rest is for the record; an accuracy is a fraction.
         """
-        self._plugin.end_epoch(_rate_of(optimizer), last, train_loss, test_loss, test_accuracy)
+        rate = self._look_again(optimizer)
+        self._plugin.end_epoch(rate, last, train_loss, test_loss, test_accuracy)
         if last:
             self._plugin.finish("finished")
 
     def step_end(self, optimizer, *, last=False):
         """After each step, where the controller watches windows of steps (`window=N`)."""
-        self._plugin.end_step(_rate_of(optimizer), last)
+        self._plugin.end_step(self._look_again(optimizer), last)
+
+    def _look_again(self, optimizer):
+        rate = _rate_of(optimizer)
+        if hasattr(optimizer, "param_groups"):
+            _require_no_momentum(self._plugin.own_momentum(), optimizer)
+        return rate
 
     def set_batch(self, local_samples, global_samples):
         """Weighs this rank's gradient by its share of the step's samples. Holds until changed; equal shares need no call."""
@@ -126,7 +136,8 @@ class State:
         """What this rank has sent since training began, counted exactly.
 
         `payload_bytes`: its messages, without headers. `wire_bytes`: what they cost on a ring. `sent_bytes`: what was really
-        handed to the network, control and headers included. `plain_bytes`: the wire bytes of plain DDP in single precision.
+        handed to the network, control and headers included; of a model on a device, without what the model's own process group
+        sent of dense buckets, which `wire_bytes` counts. `plain_bytes`: the wire bytes of plain DDP in single precision.
         """
         return self._plugin.traffic()
 
@@ -138,18 +149,19 @@ class State:
         return [{key: epoch[key] for key in keys if key in epoch} for epoch in epochs]
 
     def state_dict(self):
-        """Everything that the next step and the next decision depend on, of this rank: each rank saves its own."""
+        """Everything that the next step and the next decision depend on, of this rank, its share of the samples included: each
+        rank saves its own."""
         return self._plugin.save()
 
     def load_state_dict(self, state_dict, *, residuals="keep"):
-        """On every rank, before the first step: goes on as if there had been no stop, bit for bit.
+        """On every rank, before the first step: goes on as if there had been no stop, bit for bit with `guard="none"`. A guard
+        goes on with what was in force, and then decides by the clock, so any two runs under one may differ in their bits.
 
         Each rank loads what it saved itself. `residuals="drop"`: every rank may load rank 0's, of a group of any size; what
-        was not sent yet is lost.
+        was not sent yet is lost, and a share of the samples is to be set again. What one rank cannot load is refused by all; the
+        State is then of no use.
         """
-        if residuals not in ("keep", "drop"):
-            raise ValueError(f"load_state_dict(): residuals={residuals!r}, expected 'keep' or 'drop'")
-        self._plugin.load(state_dict, residuals == "keep")
+        self._plugin.load(state_dict, str(residuals))
 
 
 class BatchSize(State):
@@ -160,12 +172,24 @@ class BatchSize(State):
         for epoch in range(epochs):
             for group in optimizer.param_groups:
                 group["lr"] = schedule(epoch) * batch.factor
-            ...                                     # batch.accumulate micro-batches a step, all but the last in no_sync()
+            samples = iter(loader)                  # by micro-batches
+            for step in range(len(loader) // batch.accumulate):
+                optimizer.zero_grad()
+                for micro in range(batch.accumulate):
+                    inputs, labels = next(samples)
+                    with contextlib.nullcontext() if micro + 1 == batch.accumulate else ddp.no_sync():
+                        (loss_of(ddp(inputs), labels) / batch.accumulate).backward()    # gradients add up to the mean's
+                optimizer.step()
             batch.epoch_end(schedule(epoch + 1))    # the schedule's rate, for the mild batch
+
+    Gradients of micro-batches add up, so each loss, a mean over its micro-batch, is divided by `batch.accumulate`: the learning
+    rate already grows with the batch, by `batch.factor`.
 
     `micro_batch` is one rank's samples in one backward pass; `batch_mild` and `batch_strong` count those of all ranks in a
     step. Other options as those of State.
     """
+
+    _follows_batch = True
 
     def __init__(self, ddp, *, micro_batch, batch_mild, batch_strong, controller="accordion", **options):
         if not (isinstance(micro_batch, int) and micro_batch > 0):
@@ -173,7 +197,7 @@ class BatchSize(State):
         _require_ddp(ddp)
         unit = micro_batch * dist.get_world_size(ddp.process_group)
         for name, samples in (("batch_mild", batch_mild), ("batch_strong", batch_strong)):
-            if samples < 1 or samples % unit:
+            if not isinstance(samples, int) or samples < 1 or samples % unit:
                 raise ValueError(f"BatchSize: {name}={samples}, expected a multiple of {unit}, which is micro_batch={micro_batch} "
                                  f"on {unit // micro_batch} ranks")
         super().__init__(ddp, controller=controller, batch_mild=batch_mild, batch_strong=batch_strong, **options)
@@ -252,8 +276,12 @@ def _require_no_momentum(tensors, optimizer):
     if optimizer is None:
         raise ValueError("State: this codec applies momentum itself; expected optimizer=, to see that it has none for the same "
                          "tensors")
+    groups = getattr(optimizer, "param_groups", None)
+    if groups is None:
+        raise ValueError(f"State: this codec applies momentum itself, and optimizer= is a {type(optimizer).__name__}; expected the "
+                         "optimizer, to see that it has none for the same tensors")
     own = {id(tensor) for tensor in tensors}
-    for group in optimizer.param_groups:
+    for group in groups:
         momentum = group.get("momentum", 0) or group.get("betas")
         if momentum and any(id(parameter) in own for parameter in group["params"]):
             raise ValueError(f"State: this codec applies momentum itself, and the optimizer has momentum {momentum} for the same "
@@ -263,7 +291,7 @@ def _require_no_momentum(tensors, optimizer):
 def _document():
     """The options of the engine, as this build has them, in the signature and the text of State."""
     keyword = inspect.Parameter.KEYWORD_ONLY
-    listed = _core.options()
+    listed = [option for option in _core.options() if not option[0].startswith("batch_")]  # BatchSize's.
     fixed = [p for p in inspect.signature(State.__init__).parameters.values() if p.kind is not p.VAR_KEYWORD]
     added = [inspect.Parameter(name, keyword, default=default, annotation=type(default))
              for name, default, _, _ in listed]

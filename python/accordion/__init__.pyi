@@ -25,8 +25,6 @@ class State:
         mild: str = "",
         strong: str = "",
         levels: str = "",
-        batch_mild: int = 0,
-        batch_strong: int = 0,
         window: int = 0,
         interval: int = 10,
         threshold: float = 0.5,

@@ -1,4 +1,4 @@
-"""Training with the hook: beside torch's own PowerSGD, with levels that follow the controller, with batches that do."""
+"""Training with the hook: beside torch's own PowerSGD, with levels that follow the controller."""
 
 import unittest
 
@@ -63,29 +63,6 @@ class Learning(RanksTest):
         self.assertEqual([epoch["epoch"] for epoch in decisions], list(range(5)))
         self.assertEqual([epoch["layers"][0]["level"] for epoch in decisions], [0, 0, 1, 0, 1])
         self.assertIn("learning rate falls", decisions[3]["layers"][0]["reason"])
-
-    def test_batch_size(self):
-        def body(rank):
-            ddp = DDP(network())
-            batch = accordion.BatchSize(ddp, micro_batch=8, batch_mild=16, batch_strong=64, interval=1, threshold=0.9)
-            ddp.register_comm_hook(batch, accordion.hook)
-            optimizer = torch.optim.SGD(ddp.parameters(), 0.01)
-            chosen = []
-            for epoch in range(4):
-                chosen.append((batch.accumulate, batch.factor))
-                for s in range(3):
-                    optimizer.zero_grad()
-                    for micro in range(batch.accumulate):
-                        inputs, labels = samples(rank, s, 8)
-                        with torch.enable_grad() if micro + 1 == batch.accumulate else ddp.no_sync():
-                            (torch.nn.functional.cross_entropy(ddp(inputs), labels) / batch.accumulate).backward()
-                    optimizer.step()
-                batch.epoch_end(0.01 if epoch < 2 else 0.001)
-            return chosen
-
-        first, second = run_ranks(2, body)
-        self.assertEqual(first, second)
-        self.assertEqual(first, [(1, 1.0), (1, 1.0), (4, 4.0), (4, 4.0)])
 
 
 if __name__ == "__main__":
