@@ -94,7 +94,7 @@ FOREIGN = {
     "mpirun, srun": "--hostfile --ntasks-per-node",
     "ctest, GoogleTest": "--test-dir --output-on-failure --gtest_filter",
     "cmake": "--build --install --prefix",
-    "pip, venv": "--no-build-isolation --no-deps --system-site-packages",
+    "pip, venv": "--no-build-isolation --system-site-packages",
     "tensorboard": "--logdir",
     "bench/*.py": "--arm --target --turns --warm-up",
     "examples/pytorch/fashion_mnist.py": "--accordion",
