@@ -32,7 +32,7 @@ class GuardTest(RanksTest):
             ddp = wrapped(network())
             state = accordion.State(ddp, codec="powersgd:approx-rank=2")
             ddp.register_comm_hook(state, accordion.hook)
-            train(ddp, rank, 0, 60)
+            train(ddp, rank, 0, 160)  # Six times there and back, and a window.
             self.assertTrue(same_everywhere(ddp))
             self.assertLessEqual(set(state.levels().values()), {"none", "powersgd:approx-rank=2,warm-start=true"})
             state.epoch_end(0.1)
