@@ -70,6 +70,7 @@ NOT_RUN = {
     "cmake *": "minutes: ctest runs all of it as install",
     "export *": "sets a variable for what follows",
     "build/accordion watch *": "serves until Ctrl-C: watch_test.py",
+    "bench/foretold.py*": "minutes: calibrates, which calibrate_test.py does in short",
     "build/accordion calibrate*": "a minute or more, alone on the machine: calibrate_test.py",
     "build/accordion advise --model *": "calibrates first: advise_test.py",
     "build/accordion train *--data cifar10*": "a data set that is not here",
