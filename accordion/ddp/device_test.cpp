@@ -234,6 +234,34 @@ TEST(Device, WhetherADenseStepWasKeptIsKnownWhenAsked) {
   });
 }
 
+// Of buckets that stay on the device there are no times of parts: steps are compared as wholes, also after levels have changed.
+TEST(Device, GuardsWholeSteps) {
+  run_loopback_groups(2, [&](Group& group) {
+    auto dense = c10::make_intrusive<LateProcessGroup>(group.control());
+    Rank device(group, late_device(group.rank()),
+                {.control = {.controller = "schedule",
+                             .mild = "topk:keep=0.25",
+                             .strong = "topk:keep=0.01",
+                             .plan = "mild@0-1,strong"},
+                 .guard = GuardMode::kFastest},
+                dense);
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      for (int step = 0; step < (epoch == 0 ? 130 : 190); ++step) device.step(200 * epoch + step);
+      bool decided = false;
+      for (const GuardEvent& event : device.end_epoch().guard) {
+        if (event.event != "decide" || !event.predicted_ms) continue;
+        decided = true;
+        EXPECT_EQ(event.simulated_ms, event.predicted_ms) << "of parts";
+      }
+      EXPECT_EQ(decided, group.rank() == 0) << "epoch " << epoch;
+      EXPECT_GT(dense->calls, 0);
+      std::vector<std::int32_t> levels = {device.engine().level(0), -device.engine().level(0)};
+      group.control().max(std::span(levels));
+      EXPECT_EQ(levels[0], -levels[1]) << "ranks differ";
+    }
+  });
+}
+
 // Who is to say whether a mean is finite may fail; nobody waits for it then.
 TEST(Device, AStepWhoseMeanCannotBeLookedAtFails) {
   run_loopback_groups(2, [&](Group& group) {
