@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::array<const char*, perf::kCollectives> kOperations = {"sum", "gather", "scatter"};
 // Sums go beyond a bucket of 25 MiB. Gathers are of what a codec left of one.
-constexpr std::size_t kSmallest = 32, kLargest = 16 << 20, kLargestSum = 32 << 20, kFactor = 2,
-                      kLeastRange = 256 << 10;
+constexpr std::size_t kSmallest = 32, kLargest = 8 << 20, kLargestSum = 32 << 20, kMostRange = 16 << 20,
+                      kFactor = 4, kLeastRange = 256 << 10;
 constexpr int kSweeps = 3, kLeastCalls = 5;
 
 // A rank's bytes as a profile counts them, in units of nccl-tests, which are those of `bench collectives`.
@@ -76,7 +76,7 @@ perf::NetworkProfile measure_network(Group& group, const NetworkCalibration& cal
       if (sweep == 0) sizes[k] = byte_sizes(kind, static_cast<std::size_t>(group.size()));
       time_sizes(group, kind, calibration.seconds / perf::kCollectives / kSweeps,
                  kind == perf::Collective::kSum
-                     ? std::clamp<std::size_t>(calibration.sum_bytes, kLeastRange, kLargest)
+                     ? std::clamp<std::size_t>(calibration.sum_bytes, kLeastRange, kMostRange)
                      : kLeastRange,
                  sizes[k], samples[k]);
     }

@@ -56,7 +56,7 @@ def main():
     parser.add_argument("--models", default="cnn,resnet20,resnet18")
     parser.add_argument("--workers", type=int, default=4, help="on this machine; a launcher's environment comes first")
     parser.add_argument("--batch", type=int, default=8, help="samples a worker")
-    parser.add_argument("--seconds", type=float, default=60, help="of a calibration, roughly; steps take half as long again")
+    parser.add_argument("--seconds", type=float, default=45, help="of a calibration, roughly; steps take half as long again")
     arguments = parser.parse_args()
     tables = {}
     for turn, model in enumerate(arguments.models.split(",")):

@@ -38,7 +38,7 @@ struct CalibrateOptions {
   int batch = 0, workers = 4;
   std::string codecs = default_codecs();
   std::string device = "cpu", out = "profile.json";
-  double seconds = 60, bandwidth = 0;
+  double seconds = 45, bandwidth = 0;
   bool check = false;
 
   void fields(auto&& field) {
