@@ -14,8 +14,8 @@ namespace {
 constexpr std::array<const char*, perf::kCollectives> kOperations = {"sum", "gather", "scatter"};
 // Sums go beyond a bucket of 25 MiB. Gathers are of what a codec left of one.
 constexpr std::size_t kSmallest = 32, kLargest = 8 << 20, kLargestSum = 32 << 20, kMostRange = 16 << 20,
-                      kFactor = 4, kLeastRange = 256 << 10;
-constexpr int kSweeps = 3, kLeastCalls = 5;
+                      kFactor = 2, kLeastRange = 256 << 10;
+constexpr int kSweeps = 2, kLeastCalls = 5;
 
 // A rank's bytes as a profile counts them, in units of nccl-tests, which are those of `bench collectives`.
 std::size_t held_bytes(perf::Collective kind, std::size_t bytes, std::size_t ranks) {
