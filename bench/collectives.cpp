@@ -207,14 +207,14 @@ std::vector<std::size_t> sizes_of(const CollectivesOptions& options) {
   return sizes;
 }
 
-CollectiveTiming time_collective(Group& group, const std::string& operation, std::size_t bytes,
-                                 const CollectivesOptions& options) {
+CollectiveTiming time_collective(Group& group, Group* gloo_group, const std::string& operation,
+                                 std::size_t bytes, const CollectivesOptions& options) {
   Communicator& control = group.control();
   const std::string what = "the " + operation + " of " + std::to_string(bytes) + " bytes";
   const auto ours = make(group.gradients(), operation, bytes);
   std::unique_ptr<Collective> gloo;
-  if (operation == "sum" && options.gloo)
-    gloo = std::make_unique<GlooSum>(control, control_process_group(group), bytes);
+  if (operation == "sum" && gloo_group)
+    gloo = std::make_unique<GlooSum>(control, control_process_group(*gloo_group), bytes);
   verify(control, *ours, what);
   if (gloo) verify(control, *gloo, "Gloo's all-reduce of " + std::to_string(bytes) + " bytes");
 

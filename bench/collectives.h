@@ -50,8 +50,8 @@ std::vector<std::string> operations_of(const CollectivesOptions& options);
 std::vector<std::size_t> sizes_of(const CollectivesOptions& options);
 
 // Verifies one collective at one size against what it must give, then times it. Called by all ranks; a time is
-// that of the slowest rank. Over Gloo (c10d_group), the all-reduce takes turns with ours.
-CollectiveTiming time_collective(Group& group, const std::string& operation, std::size_t bytes,
+// that of the slowest rank. A sum takes turns with the all-reduce of `gloo`, a gloo_group of the same ranks, where there is one.
+CollectiveTiming time_collective(Group& group, Group* gloo, const std::string& operation, std::size_t bytes,
                                  const CollectivesOptions& options);
 
 // The same for as many repetitions as the seconds allow, at least three: of each, the time of the rank that took least. What

@@ -2,6 +2,7 @@
 // torchrun, mpirun or srun started.
 #include <cstdio>
 #include <iostream>
+#include <optional>
 
 #include "accordion/base/json.h"
 #include "accordion/comm/c10d_group.h"
@@ -56,7 +57,11 @@ std::vector<std::uint64_t> sent_by_all(Group& group) {
 }
 
 int run_rank(const Arguments& arguments, const Place& place) {
-  Group group = c10d_group(rendezvous_at(place));
+  Rendezvous meeting = rendezvous_at(place);
+  Group group = c10d_group(meeting);
+  meeting.prefix += "/gloo";
+  std::optional<Group> gloo;
+  if (arguments.gloo) gloo = gloo_group(meeting);
   const bool shows = group.rank() == 0 && !arguments.json;
   if (shows)
     std::printf("%d ranks. Times of the slowest, medians.\n%-9s %10s %12s %9s %9s %12s %7s %16s\n",
@@ -64,7 +69,7 @@ int run_rank(const Arguments& arguments, const Place& place) {
   Json rows = Json::array();
   for (const std::string& operation : bench::operations_of(arguments))
     for (const std::size_t bytes : bench::sizes_of(arguments)) {
-      const auto timing = bench::time_collective(group, operation, bytes, arguments);
+      const auto timing = bench::time_collective(group, gloo ? &*gloo : nullptr, operation, bytes, arguments);
       if (shows) print(timing);
       rows.push_back(to_json(timing));
     }

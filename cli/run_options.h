@@ -14,7 +14,7 @@ struct LaunchOptions {
   int threads = 0;
   int port = 0;
   double timeout = 300;
-  std::string backend = "gloo";
+  std::string backend = "tcp";
   std::string interface;
   std::string data_dir;
   std::string out;
@@ -33,9 +33,9 @@ struct LaunchOptions {
           at_least(0).up_to(65535));
     field("timeout", timeout, "Seconds to wait for a peer; MPI waits for ever.", at_least(0.001).up_to(1e7));
     field("backend", backend,
-          "What carries messages between ranks: gloo, or mpi for ranks that mpirun started.");
+          "What carries messages between ranks: tcp, gloo, or mpi for ranks that mpirun started.");
     field("interface", interface,
-          "Network interface of the gradients, for gloo; empty for the one that reaches the first rank.");
+          "Network interface of the gradients, for tcp and gloo; empty for the one that reaches the first rank.");
     field("data-dir", data_dir, "Folder of the data set; empty for the usual places.");
     field("out", out, "Run folder; empty for a new one under runs/.");
     field("overwrite", overwrite, "Replace the run that the run folder holds.");

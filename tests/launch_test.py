@@ -175,14 +175,15 @@ class Meeting(ProgramTest):
     def test_messages_over_mpi_give_the_same_bits(self):
         if not HAS_MPI:
             self.skipTest("the program was built without MPI")
-        for backend in ("gloo", "mpi"):
+        for backend in ("tcp", "gloo", "mpi"):
             command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4", PROGRAM, "train", *QUICK, "--backend", backend,
                        "--codec", "powersgd:approx-rank=2", "--out", backend, "--quiet"]
             result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=180,
                                     env=environment(MASTER_PORT=free_port(), OMPI_MCA_mpi_yield_when_idle=1))
             self.assertEqual(result.returncode, 0, result.stderr)
-        losses = [[epoch["train_loss"] for epoch in self.read_run(self.folder / backend)[1]] for backend in ("gloo", "mpi")]
+        losses = [[epoch["train_loss"] for epoch in self.read_run(self.folder / backend)[1]] for backend in ("tcp", "gloo", "mpi")]
         self.assertEqual(losses[0], losses[1])
+        self.assertEqual(losses[0], losses[2])
         self.assertEqual(len(losses[0]), 2)
 
     def test_a_back_end_that_cannot_be(self):

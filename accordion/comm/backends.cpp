@@ -23,7 +23,8 @@ struct Backend {
 #endif
 
 const Backend kBackends[] = {
-    {"gloo", ACCORDION_CONNECT(c10d_group)},
+    {"tcp", ACCORDION_CONNECT(c10d_group)},
+    {"gloo", ACCORDION_CONNECT(gloo_group)},
 #ifdef ACCORDION_HAS_MPI
     {"mpi", ACCORDION_CONNECT(mpi_group)},
 #endif

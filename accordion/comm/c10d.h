@@ -1,4 +1,4 @@
-// Ranks as processes, over torch's process groups.
+// Ranks as processes, over torch's process groups and stores.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,6 +12,7 @@
 
 #include "accordion/comm/communicator.h"
 #include "accordion/comm/group.h"
+#include "accordion/comm/rendezvous.h"
 
 namespace accordion {
 
@@ -43,13 +44,14 @@ class C10dCommunicator final : public Communicator {
 Group c10d_group(c10::intrusive_ptr<c10d::ProcessGroup> gradients,
                  c10::intrusive_ptr<c10d::ProcessGroup> control);
 
-// Two new groups over Gloo, of ranks that share a store in which nobody else uses `prefix`. On the network interface of that
-// name; empty: where torch's own Gloo groups are. Collective.
+// Of ranks that share a store in which nobody else uses `prefix`. On the network interface of that name; empty: on the address
+// of this host's name, where torch's own Gloo groups are too. Collective.
 struct StoreMeeting {
   c10::intrusive_ptr<c10d::Store> store;
   int rank = 0, size = 1;
   std::string prefix = "accordion", interface = {};
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
+  Transport transport = Transport::kTcp;
 };
 Group c10d_group(const StoreMeeting& meeting);
 

@@ -1,10 +1,12 @@
 // The rendezvous: everyone writes its name into a store, waits until all names are there, and compares notes;
-// only then does Gloo connect the ranks, which by itself would wait in silence for whoever is missing.
+// only then are they connected, which by itself would wait in silence for whoever is missing.
 #include "accordion/comm/c10d_group.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <future>
 #include <optional>
@@ -25,6 +27,8 @@
 #include "accordion/comm/local_store.h"
 #include "accordion/comm/meeting_store.h"
 #include "accordion/comm/sockets.h"
+#include "accordion/comm/tcp.h"
+#include "accordion/comm/tcp_meeting.h"
 
 namespace accordion {
 namespace {
@@ -33,8 +37,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
-using DevicePtr = std::shared_ptr<gloo::transport::Device>;
-
 // Gloo writes to sockets that a peer may have closed. The signal for that would end this process without a word; as an error
 // it names the peer. A handler that the program has is left alone, and Python ignores the signal itself.
 void ignore_broken_pipes() {
@@ -42,31 +44,23 @@ void ignore_broken_pipes() {
   if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
 }
 
-// Gloo's connections between ranks that have met.
-c10::intrusive_ptr<c10d::ProcessGroup> connect(const StoreMeeting& met, const DevicePtr& device,
-                                               const std::string& name) {
-  ignore_broken_pipes();
-  try {
-    auto options = c10d::ProcessGroupGloo::Options::create(met.timeout);
-    options->devices.push_back(device);
-    options->threads = 1;  // Of no use to messages between two ranks.
-    const StorePtr own = c10::make_intrusive<c10d::PrefixStore>(name, met.store);
-    auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(own, met.rank, met.size, options);
-    return compat::wrap(own, met.rank, met.size, gloo);
-  } catch (...) {
-    throw Error("rank " + std::to_string(met.rank) + ": connecting to " + std::to_string(met.size - 1) +
-                " other ranks for " + name + ": " + reason_of_current_exception());
+// An interface's, or that of this host's name if this machine has it.
+std::string address_of(const std::string& interface) {
+  if (!interface.empty()) {
+    const std::vector<std::string> addresses = interface_addresses(interface);
+    if (addresses.empty()) throw Error("the interface " + interface + " has no address");
+    return addresses[0];
   }
-}
-
-DevicePtr device_of(const std::string& interface) {
-  try {
-    return interface.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
-                             : c10d::ProcessGroupGloo::createDeviceForInterface(interface);
-  } catch (...) {
-    throw Error("Gloo on " + (interface.empty() ? std::string("this host's address") : interface) + ": " +
-                reason_of_current_exception());
+  std::array<char, 256> name = {};
+  if (::gethostname(name.data(), name.size() - 1) == 0) {
+    try {
+      for (const std::string& address : addresses_of(name.data()))
+        if (has_address(address)) return address;
+    } catch (const Error&) {
+      // A name that means nothing.
+    }
   }
+  return "127.0.0.1";
 }
 
 class Meeting {
@@ -82,7 +76,8 @@ class Meeting {
   // Returns when all ranks have entered and agree.
   void await_everyone(c10d::Store& store) const;
 
-  std::shared_ptr<gloo::transport::Device> device() const;
+  // What the others reach this rank at.
+  std::string address() const;
 
  private:
   bool hosts() const { return plan_.rank == 0 && !plan_.store_elsewhere; }
@@ -301,14 +296,8 @@ void Meeting::compare_notes(c10d::Store& store) const {
   }
 }
 
-std::shared_ptr<gloo::transport::Device> Meeting::device() const {
-  try {
-    return plan_.interface.empty() ? c10d::ProcessGroupGloo::createDeviceForHostname(local_address_)
-                                   : c10d::ProcessGroupGloo::createDeviceForInterface(plan_.interface);
-  } catch (...) {
-    fail("Gloo on " + (plan_.interface.empty() ? local_address_ : plan_.interface) + ": " +
-         reason_of_current_exception());
-  }
+std::string Meeting::address() const {
+  return plan_.interface.empty() ? local_address_ : address_of(plan_.interface);
 }
 
 // Rank 0 may serve the others from its store as long as they live.
@@ -319,10 +308,42 @@ struct Member {
   C10dCommunicator communicator;
 };
 
-std::shared_ptr<Communicator> member(const StorePtr& store,
-                                     c10::intrusive_ptr<c10d::ProcessGroup> connections) {
-  const auto both = std::make_shared<Member>(store, std::move(connections));
+std::shared_ptr<Communicator> over_gloo(const StoreMeeting& met, const StorePtr& own,
+                                        const std::string& address) {
+  ignore_broken_pipes();
+  auto options = c10d::ProcessGroupGloo::Options::create(met.timeout);
+  options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
+  options->threads = 1;  // Of no use to messages between two ranks.
+  auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(own, met.rank, met.size, options);
+  const auto both = std::make_shared<Member>(met.store, compat::wrap(own, met.rank, met.size, gloo));
   return {both, &both->communicator};
+}
+
+std::shared_ptr<Communicator> over_tcp(const StoreMeeting& met, const StorePtr& own,
+                                       const std::string& address) {
+  const Noticeboard board = {.write =
+                                 [&](const std::string& key, const std::string& text) {
+                                   own->set(key, std::vector<std::uint8_t>(text.begin(), text.end()));
+                                 },
+                             .find =
+                                 [&](const std::string& key) {
+                                   const std::vector<std::uint8_t> bytes = own->get(key);
+                                   return std::string(bytes.begin(), bytes.end());
+                                 }};
+  return std::make_shared<TcpCommunicator>(
+      met.rank, connect_ranks(met.rank, met.size, address, board, Clock::now() + met.timeout), met.timeout);
+}
+
+// Connections between ranks that have met.
+std::shared_ptr<Communicator> connected(const StoreMeeting& met, const std::string& address,
+                                        const std::string& name) {
+  try {
+    const StorePtr own = c10::make_intrusive<c10d::PrefixStore>(name, met.store);
+    return met.transport == Transport::kTcp ? over_tcp(met, own, address) : over_gloo(met, own, address);
+  } catch (...) {
+    throw Error("rank " + std::to_string(met.rank) + ": connecting to " + std::to_string(met.size - 1) +
+                " other ranks for " + name + ": " + reason_of_current_exception());
+  }
 }
 
 }  // namespace
@@ -331,20 +352,30 @@ Group c10d_group(const Rendezvous& plan) {
   Meeting meeting(plan);
   const StorePtr store = meeting.enter();
   meeting.await_everyone(*store);
-  const auto device = meeting.device();
-  const StoreMeeting met{.store = store, .rank = plan.rank, .size = plan.size, .timeout = plan.timeout};
-  auto gradients = member(store, connect(met, device, "gradients"));
-  auto control = member(store, connect(met, device, "control"));
+  const std::string address = meeting.address();
+  const StoreMeeting met{.store = store,
+                         .rank = plan.rank,
+                         .size = plan.size,
+                         .timeout = plan.timeout,
+                         .transport = plan.transport};
+  auto gradients = connected(met, address, "gradients");
+  auto control = connected(met, address, "control");
   meeting.leave_store(*control);
   return {std::move(gradients), std::move(control)};
+}
+
+Group gloo_group(const Rendezvous& plan) {
+  Rendezvous meeting = plan;
+  meeting.transport = Transport::kGloo;
+  return c10d_group(meeting);
 }
 
 Group c10d_group(const StoreMeeting& meeting) {
   StoreMeeting met = meeting;
   met.store = c10::make_intrusive<c10d::PrefixStore>(meeting.prefix, meeting.store);
-  const DevicePtr device = device_of(meeting.interface);
-  return {member(met.store, connect(met, device, "gradients")),
-          member(met.store, connect(met, device, "control"))};
+  const std::string address = address_of(meeting.interface);
+  auto gradients = connected(met, address, "gradients");
+  return {std::move(gradients), connected(met, address, "control")};
 }
 
 }  // namespace accordion

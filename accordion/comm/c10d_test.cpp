@@ -15,6 +15,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
 #include <vector>
 
 #include "accordion/base/error.h"
@@ -77,12 +78,15 @@ std::vector<std::string> run_all(const std::vector<std::function<void()>>& bodie
 }
 
 std::vector<std::string> run_groups(int ranks, const std::function<void(Group&)>& body,
-                                    milliseconds timeout = std::chrono::seconds(20)) {
+                                    milliseconds timeout = std::chrono::seconds(20),
+                                    Transport transport = Transport::kGloo) {
   const int port = free_port();
   std::vector<std::function<void()>> bodies;
   for (int r = 0; r < ranks; ++r)
     bodies.push_back([=] {
-      Group group = c10d_group(local(r, ranks, port, timeout));
+      Rendezvous meeting = local(r, ranks, port, timeout);
+      meeting.transport = transport;
+      Group group = c10d_group(meeting);
       body(group);
     });
   return run_all(bodies);
@@ -110,11 +114,15 @@ TEST_P(C10dContract, Holds) {
 INSTANTIATE_TEST_SUITE_P(Ranks, C10dContract, testing::Range(1, 6));
 
 TEST(Group, GradientsAndControlWorkAtTheSameTime) {
-  expect_no_errors(run_groups(3, [](Group& group) {
-    std::thread gradients([&] { contract::calls_keep_their_order(group.gradients()); });
-    contract::calls_keep_their_order(group.control());
-    gradients.join();
-  }));
+  for (const Transport transport : {Transport::kTcp, Transport::kGloo})
+    expect_no_errors(run_groups(
+        3,
+        [](Group& group) {
+          std::thread gradients([&] { contract::calls_keep_their_order(group.gradients()); });
+          contract::calls_keep_their_order(group.control());
+          gradients.join();
+        },
+        std::chrono::seconds(20), transport));
 }
 
 TEST(Group, StandsOnGroupsThatExist) {
@@ -129,16 +137,19 @@ TEST(Group, StandsOnGroupsThatExist) {
 TEST(Group, StandsOnAStoreThatExists) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   // Side by side in one store, as models of one program are, each under a prefix of its own.
-  for (const char* prefix : {"first", "second"}) {
+  const std::pair<const char*, Transport> models[] = {
+      {"first", Transport::kTcp}, {"second", Transport::kTcp}, {"third", Transport::kGloo}};
+  for (const auto& [prefix, transport] : models) {
     std::vector<std::function<void()>> bodies;
     for (int r = 0; r < 2; ++r)
-      bodies.push_back([=] {
+      bodies.push_back([=, prefix = prefix, transport = transport] {
         Group group = c10d_group({.store = store,
                                   .rank = r,
                                   .size = 2,
                                   .prefix = prefix,
                                   .interface = "lo",
-                                  .timeout = std::chrono::seconds(5)});
+                                  .timeout = std::chrono::seconds(5),
+                                  .transport = transport});
         contract::sum_adds_in_rank_order(group.gradients());
         contract::sum_adds_in_rank_order(group.control());
       });
@@ -182,6 +193,7 @@ TEST(Group, UsesTheInterfaceItIsGiven) {
       Rendezvous meeting = local(r, 2, port);
       meeting.interface = "lo";
       Group group = c10d_group(meeting);
+      EXPECT_THROW(control_process_group(group), UsageError);  // It is none of torch's.
       contract::broadcast_comes_from_every_root(group.gradients());
     });
   expect_no_errors(run_all(bodies));
@@ -266,7 +278,7 @@ TEST(Group, SaysThatRanksCountDifferently) {
 
 TEST(Group, ABrokenPipeIsAnErrorAndNoEnd) {
   ::signal(SIGPIPE, SIG_DFL);
-  const Group group = c10d_group(Rendezvous{});
+  const Group group = gloo_group(Rendezvous{});
   struct sigaction now {};
   ASSERT_EQ(::sigaction(SIGPIPE, nullptr, &now), 0);
   EXPECT_EQ(now.sa_handler, SIG_IGN);

@@ -8,6 +8,9 @@
 
 namespace accordion {
 
+// What moves messages between ranks that have met: connections of our own (tcp.h), or Gloo's.
+enum class Transport { kTcp, kGloo };
+
 struct Rendezvous {
   int rank = 0;
   int size = 1;
@@ -21,6 +24,7 @@ struct Rendezvous {
   std::string interface = {};
   // Leads all keys in the store. A launcher that restarts a run on the same store must change it.
   std::string prefix = "accordion";
+  Transport transport = Transport::kTcp;
 };
 
 // The meeting of the ranks that a launcher started. A group that torchrun starts again meets under keys of its own.

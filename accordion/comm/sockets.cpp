@@ -139,6 +139,15 @@ UniqueFd listen_at(const std::string& address, int port) {
   throw Error("cannot listen on " + address + ":" + std::to_string(port) + ": " + std::strerror(reason));
 }
 
+int port_of(const UniqueFd& socket) {
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &length) != 0)
+    throw Error(std::string("a socket has no port: ") + std::strerror(errno));
+  return ntohs(own.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(own).sin6_port
+                                         : reinterpret_cast<const sockaddr_in&>(own).sin_port);
+}
+
 std::string local_address_towards(const std::string& host, int port, Deadline deadline) {
   const UniqueFd socket = connect_to(host, port, deadline);
   sockaddr_storage own{};
@@ -181,6 +190,14 @@ std::vector<std::string> interface_addresses(const std::string& name) {
         found.push_back(
             numeric(*each->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6)));
   return found;
+}
+
+bool has_address(const std::string& numeric_address) {
+  try {
+    return listen_at(numeric_address, 0).is_open();
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 bool is_loopback(const std::string& numeric_address) {

@@ -32,9 +32,15 @@ UniqueFd connect_to(const std::string& host, int port, Deadline deadline);
 // Listens on that address alone. Throws Error where this machine does not have it, or the port cannot be had.
 UniqueFd listen_at(const std::string& address, int port);
 
+// Where it was bound to port 0: the one that the system chose.
+int port_of(const UniqueFd& socket);
+
 // As numbers: of a name, and of a network interface of this machine.
 std::vector<std::string> addresses_of(const std::string& host);
 std::vector<std::string> interface_addresses(const std::string& name);
+
+// Whether it is this machine's.
+bool has_address(const std::string& numeric_address);
 
 bool is_loopback(const std::string& numeric_address);
 

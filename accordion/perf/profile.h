@@ -82,7 +82,7 @@ struct ModelProfile {
   int batch = 1;  // Of one worker.
   std::int64_t parameters = 1;
   double backward_ms = 0;  // Its end, from its beginning.
-  double rest_ms = 0;      // Forward, optimizer, data.
+  double rest_ms = 0;      // Forward, optimizer, data, and whatever else a step takes.
   double slowdown = 1;     // Of backward by communication beside it, in the published model: its gamma.
   double stretch = 0;      // How much later backward ends for each processor second that the exchange takes.
   std::vector<BucketProfile> buckets = {};  // As they become ready. Empty: of 25 MiB, evenly.
