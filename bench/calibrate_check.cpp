@@ -17,7 +17,7 @@ std::vector<Median> measure_steps(Group& group, const ModelCase& chosen,
     for (std::size_t i = 0; i < codecs.size(); ++i)
       for (int step = 0; step <= kInARow; ++step) {
         const double seconds = slowest_step(steps[i], group.control());
-        spent += seconds;                               // The same on all ranks, so they stop together.
+        spent += seconds;                              // The same on all ranks, so they stop together.
         if (step > 0) ms[i].push_back(1e3 * seconds);  // The first finds another's numbers in the caches.
       }
   std::vector<Median> medians;

@@ -216,7 +216,8 @@ void TcpCommunicator::receive_what_can(Peer& peer) {
     next.moved += static_cast<std::size_t>(moved);
     moved_ += static_cast<std::uint64_t>(moved);
     peer.failure = moved == 0 ? "connection closed by peer" : next.refusal();
-    if (!peer.failure.empty()) next.moved = 0;  // Another message than this: however much came, it is not done.
+    if (!peer.failure.empty())
+      next.moved = 0;  // Another message than this: however much came, it is not done.
     if (!next.done()) return;
     peer.receiving.pop_front();
   }

@@ -112,7 +112,8 @@ class Meeting {
     return r;
   }
   [[noreturn]] void fail(int peer, const std::string& why) const {
-    throw Error("rank " + std::to_string(rank_) + ": connecting to rank " + std::to_string(peer) + ": " + why);
+    throw Error("rank " + std::to_string(rank_) + ": connecting to rank " + std::to_string(peer) + ": " +
+                why);
   }
 
   const int rank_;

@@ -59,10 +59,10 @@ std::vector<std::string> run_ranks(int ranks, const std::function<void(Communica
   for (int r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] {
       try {
-        TcpCommunicator group(r,
-                              connect_ranks(r, ranks, "127.0.0.1", board.of_a_rank(),
-                                            Clock::now() + std::chrono::seconds(10)),
-                              timeout);
+        TcpCommunicator group(
+            r,
+            connect_ranks(r, ranks, "127.0.0.1", board.of_a_rank(), Clock::now() + std::chrono::seconds(10)),
+            timeout);
         body(group);
       } catch (const Error& error) {
         errors[static_cast<std::size_t>(r)] = error.what();
@@ -147,8 +147,7 @@ TEST(Tcp, RanksWhoseCallsDifferStop) {
         group.all_to_all(none_sent, none_received);
       },
       milliseconds(1000));
-  EXPECT_EQ(errors[1],
-            "rank 1: receiving 4 bytes from rank 0: it is at its call 1 and this rank at 2");
+  EXPECT_EQ(errors[1], "rank 1: receiving 4 bytes from rank 0: it is at its call 1 and this rank at 2");
 }
 
 TEST(Tcp, RanksWhoseLengthsDifferStop) {
@@ -196,7 +195,8 @@ TEST(Tcp, ARankThatAbandonsReleasesTheOthers) {
   });
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(5));
   EXPECT_EQ(errors[2], "rank 2 is out of step with the others since: out of luck");
-  for (const std::size_t r : {0, 1}) EXPECT_TRUE(errors[r].ends_with("connection closed by peer")) << errors[r];
+  for (const std::size_t r : {0, 1})
+    EXPECT_TRUE(errors[r].ends_with("connection closed by peer")) << errors[r];
 }
 
 // The time is that in which nothing moves, so a slow message may take longer.

@@ -3,31 +3,43 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <vector>
 
 namespace accordion {
 namespace {
 
 class Row {
  public:
-  Row(int width, double whole) : columns_(static_cast<std::size_t>(width), ' '), whole_(whole) {}
+  Row(int width, double whole)
+      : columns_(static_cast<std::size_t>(width), ' '), taken_(columns_.size()), whole_(whole) {}
 
-  // What is shorter than a column shows as one, unless something else is there already.
+  // From the column that it takes half of on; what is shorter than a column shows in one all the same. Of several in a column the
+  // longest shows.
   void draw(const perf::Interval& interval, char mark) {
     if (!(interval.end > interval.begin)) return;
-    const std::size_t first = column(interval.begin), last = std::max(first + 1, column(interval.end));
-    for (std::size_t c = first; c < last && c < columns_.size(); ++c)
-      if (columns_[c] == ' ' || last > first + 1) columns_[c] = mark;
+    const double begin = place(interval.begin), end = place(interval.end);
+    const auto count = columns_.size();
+    const std::size_t first = end - begin < 1
+                                  ? std::min(count - 1, static_cast<std::size_t>((begin + end) / 2))
+                                  : static_cast<std::size_t>(std::lround(begin));
+    const std::size_t last = std::max(first + 1, static_cast<std::size_t>(std::lround(end)));
+    for (std::size_t c = first; c < last && c < count; ++c) {
+      const double from = static_cast<double>(c), taken = std::min(end, from + 1) - std::max(begin, from);
+      if (columns_[c] != ' ' && taken <= taken_[c]) continue;
+      columns_[c] = mark;
+      taken_[c] = taken;
+    }
   }
 
   std::string text() const { return columns_.substr(0, columns_.find_last_not_of(' ') + 1); }
 
  private:
-  std::size_t column(double seconds) const {
-    return static_cast<std::size_t>(
-        std::lround(std::clamp(seconds / whole_, 0.0, 1.0) * static_cast<double>(columns_.size())));
+  double place(double seconds) const {
+    return std::clamp(seconds / whole_, 0.0, 1.0) * static_cast<double>(columns_.size());
   }
 
   std::string columns_;
+  std::vector<double> taken_;  // Of a column, by what shows in it.
   double whole_;
 };
 

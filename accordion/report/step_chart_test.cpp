@@ -32,5 +32,20 @@ TEST(StepChart, AnythingShows) {
       << step_chart(tiny, nothing, 10);
 }
 
+// A bucket that is over within a column is mostly wire; and it may be over at the very end.
+TEST(StepChart, ShowsTheLongestOfWhatSharesAColumn) {
+  perf::Timeline quick{.buckets = {{.ready = 0.95,
+                                    .first_encode = {0.951, 0.96},
+                                    .wire = {{0.96, 0.985}},
+                                    .decode = {{0.985, 0.99}},
+                                    .end = 0.99},
+                                   {.ready = 0.999, .wire = {{0.9995, 1}}, .end = 1}},
+                       .backward = 0.95,
+                       .seconds = 1};
+  const std::string text = step_chart(quick, quick, 10);
+  EXPECT_NE(text.find("bucket 0   measured  |         w\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("bucket 1   measured  |         w\n"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace accordion
