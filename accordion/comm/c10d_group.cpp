@@ -37,30 +37,45 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
-// Gloo writes to sockets that a peer may have closed. The signal for that would end this process without a word; as an error
-// it names the peer. A handler that the program has is left alone, and Python ignores the signal itself.
+// Gloo writes to sockets that a peer may have closed, and a rank prints into a pipe that nobody may read any more. The signal
+// for that would end this process without a word. A handler that the program has is left alone, and Python ignores the signal itself.
 void ignore_broken_pipes() {
   struct sigaction now {};
   if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
 }
 
+// The one that most others can reach: not one that means another machine there, or needs the name of an interface.
+std::string best_of(std::vector<std::string> addresses) {
+  const auto rank = [](const std::string& address) {
+    return is_loopback(address) ? 2 : is_link_local(address) ? 1 : 0;
+  };
+  std::stable_sort(addresses.begin(), addresses.end(),
+                   [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
+  return addresses.at(0);
+}
+
 // An interface's, or that of this host's name if this machine has it.
 std::string address_of(const std::string& interface) {
+  std::vector<std::string> addresses;
   if (!interface.empty()) {
-    const std::vector<std::string> addresses = interface_addresses(interface);
+    addresses = interface_addresses(interface);
     if (addresses.empty()) throw Error("the interface " + interface + " has no address");
-    return addresses[0];
+    return best_of(std::move(addresses));
   }
   std::array<char, 256> name = {};
   if (::gethostname(name.data(), name.size() - 1) == 0) {
     try {
-      for (const std::string& address : addresses_of(name.data()))
-        if (has_address(address)) return address;
+      addresses = addresses_of(name.data());
+      std::erase_if(addresses, [](const std::string& address) { return !has_address(address); });
     } catch (const Error&) {
       // A name that means nothing.
     }
   }
-  return "127.0.0.1";
+  return addresses.empty() ? "127.0.0.1" : best_of(std::move(addresses));
+}
+
+const char* name_of(Transport transport) {
+  return transport == Transport::kTcp ? "tcp" : "gloo";
 }
 
 class Meeting {
@@ -236,8 +251,9 @@ StorePtr Meeting::enter() {
     store->wait({"hello"}, time_left());
     if (store->add("seat/" + std::to_string(plan_.rank), 1) > 1)
       fail("another process is rank " + std::to_string(plan_.rank) + " of the store at " + where());
-    const std::string note =
-        std::to_string(plan_.size) + " " + (plan_.interface.empty() ? local_address_ : plan_.interface);
+    const std::string note = std::to_string(plan_.size) + " " +
+                             (plan_.interface.empty() ? local_address_ : plan_.interface) + " " +
+                             name_of(plan_.transport);
     store->set(key(plan_.rank), std::vector<std::uint8_t>(note.begin(), note.end()));
     return store;
   } catch (const Error&) {
@@ -279,17 +295,20 @@ void Meeting::await_everyone(c10d::Store& store) const {
   fail(waited() + everyone + "; " + absent + " did not come");
 }
 
-// Two mistakes that would otherwise end in a silent wait.
+// Mistakes that would otherwise end in a silent wait.
 void Meeting::compare_notes(c10d::Store& store) const {
   int theirs = 0;
   for (int r = 0; r < plan_.size; ++r) {
     const std::vector<std::uint8_t> bytes = store.get(key(r));
     std::istringstream note(std::string(bytes.begin(), bytes.end()));
-    std::string address;
-    note >> theirs >> address;
+    std::string address, transport;
+    note >> theirs >> address >> transport;
     if (theirs != plan_.size)
       fail("was started as one of " + std::to_string(plan_.size) + " ranks, but rank " + std::to_string(r) +
            " as one of " + std::to_string(theirs));
+    if (transport != name_of(plan_.transport))
+      fail("was started with --backend " + std::string(name_of(plan_.transport)) + ", but rank " +
+           std::to_string(r) + " with " + transport);
     if (plan_.interface.empty() && is_loopback(address) != is_loopback(local_address_))
       fail("would listen on " + local_address_ + " and rank " + std::to_string(r) + " on " + address +
            ", which cannot reach each other; name the network with --interface");
@@ -297,7 +316,11 @@ void Meeting::compare_notes(c10d::Store& store) const {
 }
 
 std::string Meeting::address() const {
-  return plan_.interface.empty() ? local_address_ : address_of(plan_.interface);
+  try {
+    return plan_.interface.empty() ? local_address_ : address_of(plan_.interface);
+  } catch (const Error& error) {
+    fail(error.what());
+  }
 }
 
 // Rank 0 may serve the others from its store as long as they live.
@@ -310,7 +333,6 @@ struct Member {
 
 std::shared_ptr<Communicator> over_gloo(const StoreMeeting& met, const StorePtr& own,
                                         const std::string& address) {
-  ignore_broken_pipes();
   auto options = c10d::ProcessGroupGloo::Options::create(met.timeout);
   options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
   options->threads = 1;  // Of no use to messages between two ranks.
@@ -326,7 +348,12 @@ std::shared_ptr<Communicator> over_tcp(const StoreMeeting& met, const StorePtr& 
                                    own->set(key, std::vector<std::uint8_t>(text.begin(), text.end()));
                                  },
                              .find =
-                                 [&](const std::string& key) {
+                                 [&](const std::string& key, Deadline deadline) {
+                                   // The store's own wait is as long as whoever made the store said.
+                                   while (!own->check({key})) {
+                                     if (Clock::now() >= deadline) throw Error("it has not come");
+                                     std::this_thread::sleep_for(milliseconds(10));
+                                   }
                                    const std::vector<std::uint8_t> bytes = own->get(key);
                                    return std::string(bytes.begin(), bytes.end());
                                  }};
@@ -337,9 +364,12 @@ std::shared_ptr<Communicator> over_tcp(const StoreMeeting& met, const StorePtr& 
 // Connections between ranks that have met.
 std::shared_ptr<Communicator> connected(const StoreMeeting& met, const std::string& address,
                                         const std::string& name) {
+  ignore_broken_pipes();
   try {
     const StorePtr own = c10::make_intrusive<c10d::PrefixStore>(name, met.store);
     return met.transport == Transport::kTcp ? over_tcp(met, own, address) : over_gloo(met, own, address);
+  } catch (const Error&) {
+    throw;  // It says who could not be connected with whom.
   } catch (...) {
     throw Error("rank " + std::to_string(met.rank) + ": connecting to " + std::to_string(met.size - 1) +
                 " other ranks for " + name + ": " + reason_of_current_exception());

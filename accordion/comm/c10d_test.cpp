@@ -157,6 +157,28 @@ TEST(Group, StandsOnAStoreThatExists) {
   }
 }
 
+// A store's own patience is that of whoever made it.
+TEST(Group, WaitsAtAStoreAsLongAsItWasTold) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const auto start = std::chrono::steady_clock::now();
+  const auto errors = run_all({[&] {
+    c10d_group(
+        {.store = store, .rank = 1, .size = 2, .interface = "lo", .timeout = std::chrono::milliseconds(300)});
+  }});
+  EXPECT_EQ(errors[0], "rank 1: connecting to rank 0: it has not come");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+TEST(Group, RanksOfDifferentBackEndsAreTold) {
+  const int port = free_port();
+  std::vector<std::function<void()>> bodies;
+  for (int r = 0; r < 2; ++r)
+    bodies.push_back([=] { r == 0 ? c10d_group(local(r, 2, port)) : gloo_group(local(r, 2, port)); });
+  const auto errors = run_all(bodies);
+  EXPECT_EQ(errors[0], "rank 0: was started with --backend tcp, but rank 1 with gloo");
+  EXPECT_EQ(errors[1], "rank 1: was started with --backend gloo, but rank 0 with tcp");
+}
+
 // A launcher keeps its store when it starts the ranks again.
 TEST(Group, MeetsAgainAtALaunchersStore) {
   c10d::TCPStoreOptions options;

@@ -55,9 +55,7 @@ int connect_within(const UniqueFd& socket, const addrinfo& address, milliseconds
   if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   pollfd wait{.fd = socket.get(), .events = POLLOUT, .revents = 0};
-  const int ready = ::poll(&wait, 1, static_cast<int>(std::max<milliseconds::rep>(1, patience.count())));
-  if (ready < 0) return errno;
-  if (ready == 0) return ETIMEDOUT;
+  if (!poll_until(std::span(&wait, 1), Clock::now() + std::max(milliseconds(1), patience))) return ETIMEDOUT;
   int result = 0;
   socklen_t length = sizeof result;
   ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &result, &length);
@@ -97,7 +95,24 @@ void require_host(const std::string& host) {
   resolve(host, 1);
 }
 
-UniqueFd connect_to(const std::string& host, int port, Deadline deadline) {
+bool poll_until(std::span<pollfd> waits, Deadline deadline) {
+  for (;;) {
+    // Rounded up, so that nobody comes back before the time; and in slices, of which any fits into an int.
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    const auto slice = std::clamp(left, milliseconds(0), milliseconds(1 << 20));
+    const int ready = ::poll(waits.data(), waits.size(), static_cast<int>(slice.count()));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR)
+      throw Error(std::string("cannot wait for sockets: ") + std::strerror(errno));
+    if (Clock::now() >= deadline) return false;
+  }
+}
+
+bool may_be_tried_again() {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+UniqueFd connect_to(const std::string& host, int port, Deadline deadline, WhereRefused refused) {
   const auto start = Clock::now();
   const Addresses addresses = resolve(host, port);
   int left = 0;
@@ -114,7 +129,7 @@ UniqueFd connect_to(const std::string& host, int port, Deadline deadline) {
       if (reason == 0 || (result != EADDRNOTAVAIL && result != EAFNOSUPPORT)) reason = result;
     }
     constexpr milliseconds kPause{20};
-    if (Clock::now() + kPause >= deadline) {
+    if (Clock::now() + kPause >= deadline || (reason == ECONNREFUSED && refused == WhereRefused::kGiveUp)) {
       std::ostringstream text;
       text << "waited " << std::round(std::chrono::duration<double>(Clock::now() - start).count() * 10) / 10
            << " s for " << host << ":" << port << ": " << std::strerror(reason);
@@ -160,11 +175,11 @@ std::string first_line_from(const std::string& host, int port, Deadline deadline
   const UniqueFd socket = connect_to(host, port, deadline);
   std::string text;
   while (text.find('\n') == std::string::npos && text.size() < 65536) {
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
     pollfd wait{.fd = socket.get(), .events = POLLIN, .revents = 0};
     char bytes[4096];
-    if (left.count() <= 0 || ::poll(&wait, 1, static_cast<int>(left.count())) <= 0) break;
+    if (!poll_until(std::span(&wait, 1), deadline)) break;
     const ssize_t got = ::recv(socket.get(), bytes, sizeof bytes, 0);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got <= 0) break;
     text.append(bytes, static_cast<std::size_t>(got));
   }
@@ -203,6 +218,10 @@ bool has_address(const std::string& numeric_address) {
 bool is_loopback(const std::string& numeric_address) {
   return numeric_address == "::1" || numeric_address.starts_with("127.") ||
          numeric_address.starts_with("::ffff:127.");
+}
+
+bool is_link_local(const std::string& numeric_address) {
+  return numeric_address.starts_with("fe80:");
 }
 
 std::vector<std::string> interface_names() {

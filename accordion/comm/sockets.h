@@ -2,7 +2,10 @@
 // answers come late or name neither host nor port.
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,8 +29,18 @@ std::string local_address_towards(const std::string& host, int port, Deadline de
 // deadline or the end.
 std::string first_line_from(const std::string& host, int port, Deadline deadline);
 
+// Whether to knock again where nobody listens: not where whoever should said so while listening.
+enum class WhereRefused { kTryAgain, kGiveUp };
+
 // A connection to host:port, made as above.
-UniqueFd connect_to(const std::string& host, int port, Deadline deadline);
+UniqueFd connect_to(const std::string& host, int port, Deadline deadline,
+                    WhereRefused refused = WhereRefused::kTryAgain);
+
+// Whether any of these is ready before the deadline, whatever signals come meanwhile. Looks once if that is over.
+bool poll_until(std::span<pollfd> waits, Deadline deadline);
+
+// By errno: nothing moved because nothing can at the moment.
+bool may_be_tried_again();
 
 // Listens on that address alone. Throws Error where this machine does not have it, or the port cannot be had.
 UniqueFd listen_at(const std::string& address, int port);
@@ -43,6 +56,9 @@ std::vector<std::string> interface_addresses(const std::string& name);
 bool has_address(const std::string& numeric_address);
 
 bool is_loopback(const std::string& numeric_address);
+
+// One that means something on one network only, IPv6's fe80::.
+bool is_link_local(const std::string& numeric_address);
 
 std::vector<std::string> interface_names();
 

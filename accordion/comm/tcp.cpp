@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "accordion/base/error.h"
+#include "accordion/comm/sockets.h"
 
 namespace accordion {
 namespace {
@@ -25,11 +27,6 @@ std::array<iovec, 2> rest_of(std::span<std::byte> header, std::span<std::byte> d
   const std::size_t of_header = std::min(moved, header.size()), of_data = moved - of_header;
   return {iovec{header.data() + of_header, header.size() - of_header},
           iovec{data.data() + of_data, data.size() - of_data}};
-}
-
-// Nothing moved because nothing can at the moment.
-bool may_be_tried_again() {
-  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
 std::string failure_of(int error) {
@@ -103,7 +100,7 @@ class TcpCommunicator::Receiving final : public End {
 };
 
 TcpCommunicator::TcpCommunicator(int rank, std::vector<UniqueFd> sockets, std::chrono::milliseconds timeout)
-    : rank_(rank), timeout_(timeout), peers_(sockets.size()) {
+    : rank_(rank), process_(::getpid()), timeout_(timeout), peers_(sockets.size()) {
   for (std::size_t r = 0; r < sockets.size(); ++r) {
     peers_[r].socket = std::move(sockets[r]);
     const int on = 1;
@@ -112,8 +109,9 @@ TcpCommunicator::TcpCommunicator(int rank, std::vector<UniqueFd> sockets, std::c
   }
 }
 
+// A copy that a forked process has ends nothing of its parent's.
 TcpCommunicator::~TcpCommunicator() {
-  TcpCommunicator::hang_up();
+  if (::getpid() == process_) TcpCommunicator::hang_up();
 }
 
 // Ends the streams, whoever else holds the sockets: a process that this one forked may.
@@ -169,8 +167,7 @@ void TcpCommunicator::move_what_can() {
     whose.push_back(&peer);
   }
   // In slices, so that a clock that is no longer than that is kept.
-  const auto patience = std::min<std::chrono::milliseconds::rep>(timeout_.count(), 1000);
-  if (::poll(waits.data(), waits.size(), static_cast<int>(patience)) <= 0) return;
+  if (!poll_until(waits, Clock::now() + std::min(timeout_, std::chrono::milliseconds(1000)))) return;
   for (std::size_t i = 0; i < waits.size(); ++i) {
     if (waits[i].revents == 0) continue;
     if (!whose[i]->receiving.empty()) receive_what_can(*whose[i]);

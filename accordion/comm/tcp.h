@@ -9,6 +9,8 @@
 // pair travel in order, as far ahead of their receiver as the system's buffers allow.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstddef>
 #include <deque>
@@ -53,6 +55,7 @@ class TcpCommunicator final : public Communicator {
   void receive_what_can(Peer& peer);
 
   const int rank_;
+  const pid_t process_;
   const std::chrono::milliseconds timeout_;
   std::vector<Peer> peers_;
   std::uint64_t moved_ = 0;  // Bytes, either way.

@@ -1,11 +1,10 @@
 #include "accordion/comm/tcp_meeting.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -20,41 +19,54 @@ namespace accordion {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
+using Secret = std::array<std::uint64_t, 2>;
 
 constexpr std::string_view kMagic = "accordion-rank-1";
-constexpr milliseconds kHello{2000};  // A rank says hello as soon as it is connected.
+
+// How many callers that have not said who they are keep their place beside the ranks that are missing.
+constexpr std::size_t kStrangers = 64;
 
 struct Hello {
   std::array<char, kMagic.size()> magic = {};
-  std::array<std::uint64_t, 2> secret = {};
+  Secret secret = {};
   std::uint64_t rank = 0;
 };
 
-std::array<std::uint64_t, 2> draw_secret() {
+Secret draw_secret() {
   std::random_device device;
   const auto word = [&] { return std::uint64_t{device()} << 32 | device(); };
   return {word(), word()};
 }
 
-int patience(Deadline deadline, milliseconds most = milliseconds::max()) {
-  const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-  return static_cast<int>(std::clamp(left, milliseconds(0), std::min(most, milliseconds(1 << 30))).count());
-}
+// Whoever has connected, as far as it has introduced itself.
+class Caller {
+ public:
+  explicit Caller(UniqueFd socket) : socket_(std::move(socket)) {}
 
-// Whether all of it was moved before the deadline.
-bool move_whole(int socket, Hello& hello, bool sends, Deadline deadline) {
-  auto* bytes = reinterpret_cast<std::byte*>(&hello);
-  for (std::size_t moved = 0; moved < sizeof hello;) {
-    pollfd wait{.fd = socket, .events = static_cast<short>(sends ? POLLOUT : POLLIN), .revents = 0};
-    if (::poll(&wait, 1, patience(deadline)) <= 0) return false;
-    const ssize_t now = sends ? ::send(socket, bytes + moved, sizeof hello - moved, MSG_NOSIGNAL)
-                              : ::recv(socket, bytes + moved, sizeof hello - moved, 0);
-    if (now <= 0) return false;
-    moved += static_cast<std::size_t>(now);
+  int fd() const { return socket_.get(); }
+  bool done() const { return moved_ == sizeof hello_; }
+  bool gone() const { return gone_; }
+  const Hello& hello() const { return hello_; }
+  UniqueFd take() { return std::move(socket_); }
+
+  void listen() {
+    while (!done()) {
+      const ssize_t now =
+          ::recv(fd(), reinterpret_cast<std::byte*>(&hello_) + moved_, sizeof hello_ - moved_, MSG_DONTWAIT);
+      if (now <= 0) {
+        gone_ = now == 0 || !may_be_tried_again();
+        return;
+      }
+      moved_ += static_cast<std::size_t>(now);
+    }
   }
-  return true;
-}
+
+ private:
+  UniqueFd socket_;
+  Hello hello_;
+  std::size_t moved_ = 0;
+  bool gone_ = false;
+};
 
 class Meeting {
  public:
@@ -65,39 +77,46 @@ class Meeting {
   void connect(const Noticeboard& board) {
     for (int r = 0; r < rank_; ++r) {
       std::string address;
-      int port = 0;
-      Hello hello{.rank = static_cast<std::uint64_t>(rank_)};
-      std::copy(kMagic.begin(), kMagic.end(), hello.magic.begin());
-      std::istringstream notice(board.find(key(r)));
-      if (!(notice >> address >> port >> std::hex >> hello.secret[0] >> hello.secret[1]))
-        fail(r, "\"" + notice.str() + "\" is not where it listens");
-      UniqueFd socket;
       try {
-        socket = connect_to(address, port, deadline_);
+        int port = 0;
+        Hello hello{.rank = static_cast<std::uint64_t>(rank_)};
+        std::copy(kMagic.begin(), kMagic.end(), hello.magic.begin());
+        std::istringstream notice(board.find(key(r), deadline_));
+        if (!(notice >> address >> port >> std::hex >> hello.secret[0] >> hello.secret[1]))
+          throw Error("\"" + notice.str() + "\" is not where it listens");
+        // It said so while it was listening: where nobody does, it has gone, or that is another machine's address.
+        UniqueFd socket = connect_to(address, port, deadline_, WhereRefused::kGiveUp);
+        say(socket.get(), hello);
+        sockets_[static_cast<std::size_t>(r)] = std::move(socket);
       } catch (const Error& error) {
-        fail(r, error.what());
+        fail(r, error.what() +
+                    std::string(is_loopback(address)
+                                    ? "; if it is on another machine, name the network between them with "
+                                      "--interface, in Python with GLOO_SOCKET_IFNAME"
+                                    : ""));
       }
-      if (!move_whole(socket.get(), hello, true, deadline_)) fail(r, "it hung up");
-      sockets_[static_cast<std::size_t>(r)] = std::move(socket);
     }
   }
 
   // Those after it, and nobody else.
-  void accept(int listener, const std::array<std::uint64_t, 2>& secret) {
-    for (auto missing = static_cast<int>(sockets_.size()) - rank_ - 1; missing > 0;) {
-      pollfd wait{.fd = listener, .events = POLLIN, .revents = 0};
-      if (::poll(&wait, 1, patience(deadline_)) <= 0) fail(first_missing(), "it did not connect in time");
-      UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      Hello hello;
-      if (!socket.is_open() ||
-          !move_whole(socket.get(), hello, false, std::min(deadline_, Clock::now() + kHello)))
-        continue;
-      const bool known = std::string_view(hello.magic.data(), hello.magic.size()) == kMagic &&
-                         hello.secret == secret && hello.rank > static_cast<std::uint64_t>(rank_) &&
-                         hello.rank < sockets_.size() && !sockets_[hello.rank].is_open();
-      if (!known) continue;
-      sockets_[hello.rank] = std::move(socket);
-      --missing;
+  void accept(int listener, const Secret& secret) {
+    std::vector<Caller> callers;
+    for (std::size_t missing = sockets_.size() - 1 - static_cast<std::size_t>(rank_); missing > 0;) {
+      std::vector<pollfd> waits = {{.fd = listener, .events = POLLIN, .revents = 0}};
+      for (const Caller& caller : callers)
+        waits.push_back({.fd = caller.fd(), .events = POLLIN, .revents = 0});
+      // Whoever is always ready must not keep this going.
+      if (!poll_until(waits, deadline_) || Clock::now() >= deadline_)
+        fail(first_missing(), "it did not connect in time");
+      for (Caller& caller : callers) {
+        caller.listen();
+        if (caller.done() && knows(caller.hello(), secret)) {
+          sockets_[caller.hello().rank] = caller.take();
+          --missing;
+        }
+      }
+      std::erase_if(callers, [](const Caller& caller) { return caller.done() || caller.gone(); });
+      if (waits[0].revents != 0) admit(listener, callers, missing + kStrangers);
     }
   }
 
@@ -106,6 +125,37 @@ class Meeting {
   static std::string key(int rank) { return "listens/" + std::to_string(rank); }
 
  private:
+  void say(int socket, const Hello& hello) const {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&hello);
+    for (std::size_t moved = 0; moved < sizeof hello;) {
+      const ssize_t now = ::send(socket, bytes + moved, sizeof hello - moved, MSG_NOSIGNAL);
+      if (now >= 0) {
+        moved += static_cast<std::size_t>(now);
+        continue;
+      }
+      if (!may_be_tried_again()) throw Error(std::string("it hung up: ") + std::strerror(errno));
+      pollfd wait{.fd = socket, .events = POLLOUT, .revents = 0};
+      if (!poll_until(std::span(&wait, 1), deadline_)) throw Error("it does not take what it is told");
+    }
+  }
+
+  // The one that has kept silent for longest goes when there are too many.
+  void admit(int listener, std::vector<Caller>& callers, std::size_t most) const {
+    UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.is_open()) {
+      if (may_be_tried_again() || errno == ECONNABORTED) return;
+      fail(first_missing(), std::string("cannot take its call: ") + std::strerror(errno));
+    }
+    if (callers.size() >= most) callers.erase(callers.begin());
+    callers.emplace_back(std::move(socket));
+  }
+
+  bool knows(const Hello& hello, const Secret& secret) const {
+    return std::string_view(hello.magic.data(), hello.magic.size()) == kMagic && hello.secret == secret &&
+           hello.rank > static_cast<std::uint64_t>(rank_) && hello.rank < sockets_.size() &&
+           !sockets_[hello.rank].is_open();
+  }
+
   int first_missing() const {
     int r = rank_ + 1;
     while (sockets_[static_cast<std::size_t>(r)].is_open()) ++r;
@@ -127,7 +177,7 @@ std::vector<UniqueFd> connect_ranks(int rank, int size, const std::string& addre
                                     Deadline deadline) {
   Meeting meeting(rank, size, deadline);
   UniqueFd listener;
-  std::array<std::uint64_t, 2> secret = {};
+  Secret secret = {};
   if (rank < size - 1) {
     listener = listen_at(address, 0);
     secret = draw_secret();

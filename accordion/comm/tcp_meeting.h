@@ -5,7 +5,7 @@
 //
 // hello := "accordion-rank-1"; secret: 16 bytes; rank: u64
 //
-// and is hung up on unless the secret is right: it is read in the ranks' store alone.
+// and is hung up on unless the secret is right: it is read in the ranks' store alone. A rank may take its time to say it.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,10 @@
 
 namespace accordion {
 
-// A place that all ranks read and write. `find` waits until the key is there.
+// A place that all ranks read and write. `find` waits until the key is there, and throws Error at the deadline.
 struct Noticeboard {
   std::function<void(const std::string& key, const std::string& text)> write;
-  std::function<std::string(const std::string& key)> find;
+  std::function<std::string(const std::string& key, Deadline deadline)> find;
 };
 
 // Sockets by rank, which do not block; the own one is not open. Throws Error. Collective.

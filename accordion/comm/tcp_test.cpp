@@ -2,9 +2,15 @@
 #include "accordion/comm/tcp.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -36,9 +42,9 @@ class Board {
                   changed_.notify_all();
                 },
             .find =
-                [this](const std::string& key) {
+                [this](const std::string& key, Deadline deadline) {
                   std::unique_lock lock(mutex_);
-                  if (!changed_.wait_for(lock, std::chrono::seconds(5), [&] { return texts_.contains(key); }))
+                  if (!changed_.wait_until(lock, deadline, [&] { return texts_.contains(key); }))
                     throw Error("nobody wrote " + key);
                   return texts_[key];
                 }};
@@ -252,7 +258,7 @@ TEST(Tcp, StrangersAreHungUpOn) {
                           milliseconds(5000));
     contract::sum_adds_in_rank_order(group);
   });
-  std::istringstream notice(board.of_a_rank().find("listens/0"));
+  std::istringstream notice(board.of_a_rank().find("listens/0", deadline));
   std::string address;
   int port = 0;
   notice >> address >> port;
@@ -269,6 +275,154 @@ TEST(Tcp, StrangersAreHungUpOn) {
   EXPECT_LT(Clock::now(), deadline);
   // Nobody listens any more.
   EXPECT_THROW(connect_to(address, port, Clock::now() + milliseconds(100)), Error);
+}
+
+// What connecting came to for a rank of two: "" or the error.
+std::string outcome_of(int rank, Board& board, Deadline deadline) {
+  try {
+    connect_ranks(rank, 2, "127.0.0.1", board.of_a_rank(), deadline);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// What rank 1 would tell rank 0, and where.
+struct Introduction {
+  explicit Introduction(const std::string& text) {
+    std::uint64_t words[3] = {0, 0, 1};
+    std::istringstream notice(text);
+    notice >> address >> port >> std::hex >> words[0] >> words[1];
+    hello = "accordion-rank-1" + std::string(reinterpret_cast<const char*>(words), sizeof words);
+  }
+  std::string address, hello;
+  int port = 0;
+};
+
+// The libraries of a script have handlers for signals, of a child that ends, say.
+TEST(Tcp, SignalsEndNoMeeting) {
+  struct sigaction before {
+  }, handled{};
+  handled.sa_handler = [](int) {};
+  ASSERT_EQ(::sigaction(SIGUSR1, &handled, &before), 0);
+  Board board;
+  std::string outcome = "not yet";
+  std::atomic<bool> over = false;
+  std::thread first([&] {
+    outcome = outcome_of(0, board, Clock::now() + std::chrono::seconds(10));
+    over = true;
+    while (over) std::this_thread::yield();  // A thread that has ended takes no signals.
+  });
+  board.of_a_rank().find("listens/0", Clock::now() + std::chrono::seconds(5));
+  const auto interrupt = [&] {
+    for (int i = 0; i < 20; ++i, std::this_thread::sleep_for(milliseconds(5)))
+      ::pthread_kill(first.native_handle(), SIGUSR1);
+  };
+  interrupt();
+  EXPECT_FALSE(over);
+  EXPECT_EQ(outcome_of(1, board, Clock::now() + std::chrono::seconds(5)), "");
+  while (!over) std::this_thread::yield();
+  over = false;
+  first.join();
+  EXPECT_EQ(outcome, "");
+  ::sigaction(SIGUSR1, &before, nullptr);
+}
+
+// On a link that loses packets, a rank that has connected may take seconds to say who it is, and say it in pieces.
+TEST(Tcp, ARankMayTakeItsTimeToIntroduceItself) {
+  Board board;
+  const auto deadline = Clock::now() + std::chrono::seconds(10);
+  auto first = std::async(std::launch::async, [&] { return outcome_of(0, board, deadline); });
+  const Introduction mine(board.of_a_rank().find("listens/0", deadline));
+  const UniqueFd socket = connect_to(mine.address, mine.port, deadline);
+  ASSERT_EQ(::send(socket.get(), mine.hello.data(), 17, MSG_NOSIGNAL), 17);
+  std::this_thread::sleep_for(milliseconds(2300));
+  ASSERT_EQ(::send(socket.get(), mine.hello.data() + 17, 23, MSG_NOSIGNAL), 23);
+  EXPECT_EQ(first.get(), "");
+}
+
+// Callers who keep silent give way to others, and callers without end do not keep a rank beyond its time.
+TEST(Tcp, ManyStrangersKeepNobodyOut) {
+  Board board;
+  const auto deadline = Clock::now() + std::chrono::seconds(10);
+  auto first = std::async(std::launch::async, [&] { return outcome_of(0, board, deadline); });
+  const Introduction mine(board.of_a_rank().find("listens/0", deadline));
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 200; ++i) strangers.push_back(connect_to(mine.address, mine.port, deadline));
+  EXPECT_EQ(outcome_of(1, board, deadline), "");
+  EXPECT_EQ(first.get(), "");
+}
+
+TEST(Tcp, StrangersWithoutEndDoNotMoveTheDeadline) {
+  Board board;
+  const auto deadline = Clock::now() + milliseconds(400);
+  auto first = std::async(std::launch::async, [&] { return outcome_of(0, board, deadline); });
+  const Introduction mine(board.of_a_rank().find("listens/0", deadline));
+  while (first.wait_for(milliseconds(0)) != std::future_status::ready) {
+    ASSERT_LT(Clock::now(), deadline + std::chrono::seconds(3));
+    try {
+      connect_to(mine.address, mine.port, Clock::now() + milliseconds(10));
+    } catch (const Error&) {
+      // It has gone.
+    }
+  }
+  EXPECT_EQ(first.get(), "rank 0: connecting to rank 1: it did not connect in time");
+}
+
+TEST(Tcp, ARankThatCanOpenNoMoreSaysSo) {
+  Board board;
+  const auto deadline = Clock::now() + std::chrono::seconds(10);
+  auto first = std::async(std::launch::async, [&] { return outcome_of(0, board, deadline); });
+  const Introduction mine(board.of_a_rank().find("listens/0", deadline));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::dup(0);  // The lowest that is free.
+  ::close(next);
+  rlimit one_more = before;
+  one_more.rlim_cur = static_cast<rlim_t>(next) + 1;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &one_more), 0);
+  const UniqueFd caller = connect_to(mine.address, mine.port, deadline);
+  const bool ended = first.wait_for(std::chrono::seconds(3)) == std::future_status::ready;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(first.get(), "rank 0: connecting to rank 1: cannot take its call: Too many open files");
+}
+
+// A rank that says where it listens does listen there. So nobody there means another machine's address, or that it has gone.
+TEST(Tcp, WhereNobodyListensIsSaidAtOnce) {
+  Board board;
+  const auto start = Clock::now();
+  const int port = port_of(listen_at("127.0.0.1", 0));
+  board.of_a_rank().write("listens/0", "127.0.0.1 " + std::to_string(port) + " 1 2");
+  EXPECT_EQ(outcome_of(1, board, start + std::chrono::seconds(20)),
+            "rank 1: connecting to rank 0: waited 0 s for 127.0.0.1:" + std::to_string(port) +
+                ": Connection refused; if it is on another machine, name the network between them with "
+                "--interface, in "
+                "Python with GLOO_SOCKET_IFNAME");
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(3));
+}
+
+TEST(Tcp, SaysWhoDidNotCome) {
+  Board board;
+  EXPECT_EQ(outcome_of(1, board, Clock::now() + milliseconds(100)),
+            "rank 1: connecting to rank 0: nobody wrote listens/0");
+}
+
+// A loader's workers, say: what they throw away is their parent's.
+TEST(Tcp, AForkedProcessHangsUpOnNobody) {
+  expect_no_errors(run_ranks(2, [](Communicator& group) {
+    float one = 1;
+    if (group.rank() == 0) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        static_cast<TcpCommunicator&>(group).~TcpCommunicator();
+        ::_exit(0);
+      }
+      ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    }
+    group.sum(std::span(&one, 1));
+    EXPECT_EQ(one, 2);
+  }));
 }
 
 TEST(Tcp, SaysWhoDidNotConnect) {

@@ -76,8 +76,8 @@ class State:
         _require_ddp(ddp)
         if scaler is not None and not callable(getattr(scaler, "get_scale", None)):
             raise ValueError(f"State: scaler is a {type(scaler).__name__}, expected something with get_scale()")
-        if not (isinstance(timeout, (int, float)) and timeout > 0):
-            raise ValueError(f"State: timeout={timeout}, expected above 0")
+        if not (isinstance(timeout, (int, float)) and 0 < timeout <= 1e7):
+            raise ValueError(f"State: timeout={timeout}, expected above 0 and up to 1e7")
         self._scaler = scaler
         group = ddp.process_group
         store, group_name = _meeting_of(group)
