@@ -56,7 +56,7 @@ class Arm:
             self.state.epoch_end(0.01)
             if torch.distributed.get_rank() == 0:
                 for epoch in self.state.decisions():
-                    for event in epoch["guard"]:
+                    for event in epoch.get("guard", []):
                         if event["event"] in ("decide", "fall back"):
                             probing[0] = 0
                         elif event["event"] == "probe" and not event["reason"].startswith("to "):
@@ -124,7 +124,7 @@ def show(arguments, ranks, arms, times, per_step, warm_up):
                          for share, what in zip(result["saved_of_strong"], ("bytes", "time"))))
     if arguments.events:
         for name in ("harmless", "fastest"):
-            for event in [event for epoch in arms[name].state.decisions() for event in epoch["guard"]]:
+            for event in [event for epoch in arms[name].state.decisions() for event in epoch.get("guard", [])]:
                 event["levels"] = "".join("-" if level < 0 else str(level) for level in event.get("levels", []))
                 print(name, json.dumps(event))
     sys.stdout.flush()
