@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <thread>
@@ -28,45 +29,35 @@ constexpr double kKeptBytes = 64 << 20;  // Of gradients.
 // What stands for the exchange's work where backward is to feel it.
 const char* const kBurden = "topk:keep=0.01";
 
-// Encodes and decodes as the exchange's threads would, while it lives.
-class Burden {
+// What a thread does beside backward, as the exchange's threads would: until backward is over, or all that there is of it.
+using Burden = std::function<void(const std::atomic<bool>& over)>;
+
+class Beside {
  public:
-  explicit Burden(CodecTrial& trial) : trial_(trial), thread_([this] { carry(); }) {}
-  ~Burden() {
-    stop_ = true;
+  explicit Beside(const Burden& burden) : thread_([this, &burden] { burden(over_); }) {}
+  ~Beside() {
+    over_ = true;
     thread_.join();
   }
-  Burden(const Burden&) = delete;
-  Burden& operator=(const Burden&) = delete;
-
-  int passes() const { return passes_; }
-
-  static double pass(CodecTrial& trial) {
-    double seconds = 0;
-    for (int i = 0; i < trial.rounds(); ++i) seconds += trial.encode(i) + trial.decode(i);
-    trial.again();
-    return seconds;
-  }
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
 
  private:
-  void carry() {
-    while (!stop_) {
-      pass(trial_);
-      ++passes_;
-    }
-  }
-
-  CodecTrial& trial_;
-  std::atomic<int> passes_ = 0;
-  std::atomic<bool> stop_ = false;
+  std::atomic<bool> over_ = false;
   std::thread thread_;
 };
+
+double pass(CodecTrial& trial) {
+  double seconds = 0;
+  for (int i = 0; i < trial.rounds(); ++i) seconds += trial.encode(i) + trial.decode(i);
+  trial.again();
+  return seconds;
+}
 
 // Seconds since the beginning of a step, of the slowest rank.
 struct StepTimes {
   double forward = 0, backward = 0, end = 0;
   std::vector<double> ready;  // By tensor.
-  double passes = 0;          // Of a burden, beside backward; a rank's mean.
 };
 
 std::shared_ptr<Network> model_on(c10::Device device, const std::string& setting, const InputShape& input) {
@@ -103,7 +94,7 @@ class Trainee {
   std::vector<TensorInfo> tensors() const { return exchanged_tensors(*model_); }
   std::size_t batches() const { return batches_.size(); }
 
-  StepTimes step(std::size_t number, CodecTrial* burden) {
+  StepTimes step(std::size_t number, const Burden& burden = {}) {
     const MadeUpBatch& batch = batches_[number % batches_.size()];
     std::int8_t here = 0;
     control_.sum(std::span(&here, 1));
@@ -114,12 +105,11 @@ class Trainee {
     StepTimes times;
     done_.then([&] { times.forward = now(); });
     {
-      std::optional<Burden> beside;
-      if (burden) beside.emplace(*burden);
+      std::optional<Beside> beside;
+      if (burden) beside.emplace(burden);
       loss.backward();
       done_.then([&] { times.backward = now(); });
       done_.wait();
-      if (beside) times.passes = beside->passes();
     }
     const double before = now();
     optimizer_.step();
@@ -168,12 +158,10 @@ class Trainee {
     std::vector<double> all = times.ready;
     all.insert(all.end(), {times.forward, times.backward, times.end});
     control_.max(std::span(all));
-    control_.sum(std::span(&times.passes, 1));
     times.end = all.back(), all.pop_back();
     times.backward = all.back(), all.pop_back();
     times.forward = all.back(), all.pop_back();
     times.ready = std::move(all);
-    times.passes /= control_.size();
     return times;
   }
 
@@ -195,14 +183,31 @@ double middle(const std::vector<StepTimes>& steps, Get&& get) {
   return median_of(values).value;
 }
 
+double backward_seconds(const std::vector<StepTimes>& steps) {
+  return middle(steps, [](const StepTimes& step) { return step.backward - step.forward; });
+}
+
+// Steps with nothing beside them and with a burden, in turn, so that a machine that slows down slows both.
+struct Compared {
+  std::vector<StepTimes> alone, burdened;
+
+  double later() const { return backward_seconds(burdened) - backward_seconds(alone); }
+};
+
+Compared compare(Trainee& trainee, const Burden& burden, double seconds, double pair_seconds) {
+  Compared compared;
+  const int pairs = static_cast<int>(std::clamp(seconds / pair_seconds, double{kFewest}, double{kMost}));
+  for (int i = 0; i < pairs; ++i) {
+    compared.alone.push_back(trainee.step(static_cast<std::size_t>(i)));
+    if (burden) compared.burdened.push_back(trainee.step(static_cast<std::size_t>(i), burden));
+  }
+  return compared;
+}
+
 // How much later backward ends for each second of encoding and decoding. These seconds are as codecs are timed, on all
 // ranks at once; so where ranks outnumber cores, both sides know.
-double stretch_of(const std::vector<StepTimes>& alone, const std::vector<StepTimes>& burdened,
-                  double pass_seconds) {
-  const auto seconds = [](const StepTimes& step) { return step.backward - step.forward; };
-  const double taken = pass_seconds * middle(burdened, [](const StepTimes& step) { return step.passes; });
-  const double later = middle(burdened, seconds) - middle(alone, seconds);
-  return taken > 0 ? std::clamp(later / taken, 0.0, 100.0) : 0;
+double stretch_of(const Compared& compared, double taken) {
+  return taken > 0 ? std::clamp(compared.later() / taken, 0.0, 100.0) : 0;
 }
 
 }  // namespace
@@ -216,26 +221,33 @@ MeasuredModel measure_model(Communicator& control, const ModelCase& chosen,
   MeasuredModel measured{.profile = {}, .tensors = trainee.tensors(), .gradients = {}};
   double warm = 0;
   for (std::size_t i = 0; i < std::max<std::size_t>(kWarmUp, trainee.batches()); ++i) {
-    warm = trainee.step(i, nullptr).end;
+    warm = trainee.step(i).end;
     if (i < trainee.batches()) measured.gradients.push_back(trainee.gradient());
   }
-  CodecTrial burden(parse_codec(kBurden), measured.tensors, measured.gradients, control.size(), 1);
-  std::vector<double> passes;
-  for (int i = 0; i < 11 && burden.rounds() > 0; ++i) {
+  CodecTrial trial(parse_codec(kBurden), measured.tensors, measured.gradients, control.size(), 1);
+  std::vector<double> pass_seconds;
+  for (int i = 0; i < 11 && trial.rounds() > 0; ++i) {
     std::int8_t here = 0;
     control.sum(std::span(&here, 1));
-    double seconds = Burden::pass(burden);
+    double seconds = pass(trial);
     control.max(std::span(&seconds, 1));
-    passes.push_back(seconds);
+    pass_seconds.push_back(seconds);
   }
 
-  // In turn, so that a machine that slows down slows both.
-  std::vector<StepTimes> alone, burdened;
-  const int pairs =
-      static_cast<int>(std::clamp(calibration.seconds / (3 * warm), double{kFewest}, double{kMost}));
-  for (int i = 0; i < pairs; ++i) {
-    alone.push_back(trainee.step(static_cast<std::size_t>(i), nullptr));
-    if (burden.rounds() > 0) burdened.push_back(trainee.step(static_cast<std::size_t>(i), &burden));
+  std::vector<double> passes;  // Beside each step.
+  Burden burden;
+  if (trial.rounds() > 0)
+    burden = [&](const std::atomic<bool>& over) {
+      double& done = passes.emplace_back();
+      while (pass(trial), !over) ++done;
+    };
+  const Compared compared = compare(trainee, burden, calibration.seconds, 3 * warm);
+  const std::vector<StepTimes>& alone = compared.alone;
+  double taken = 0;
+  if (burden) {
+    taken = median_of(passes).value;
+    control.sum(std::span(&taken, 1));
+    taken *= median_of(pass_seconds).value / control.size();
   }
 
   const double forward = middle(alone, [](const StepTimes& step) { return step.forward; });
@@ -250,9 +262,41 @@ MeasuredModel measure_model(Communicator& control, const ModelCase& chosen,
   profile.parameters = static_cast<std::int64_t>(parameter_count(measured.tensors));
   profile.backward_ms = digits(1e3 * (backward - forward));
   profile.rest_ms = digits(1e3 * (forward + end - backward));
-  profile.stretch = burdened.empty() ? 0 : digits(stretch_of(alone, burdened, median_of(passes).value), 3);
+  profile.stretch = digits(stretch_of(compared, taken), 3);
   profile.buckets = trainee.buckets(ready, forward, backward);
   return measured;
+}
+
+double measure_delay(Group& group, const ModelCase& chosen, const perf::Cost& sums,
+                     const ModelCalibration& calibration) {
+  // Smaller ones would be mostly what a message takes, whatever its size.
+  constexpr std::size_t kSmallest = 256 << 10, kLargest = 16 << 20;
+  constexpr int kMostSums = 16;
+  torch::set_num_threads(calibration.threads);
+  torch::manual_seed(1);
+  Trainee trainee(group.control(), chosen, calibration.device);
+  StepTimes warm;
+  for (std::size_t i = 0; i < std::max<std::size_t>(kWarmUp, trainee.batches()); ++i) warm = trainee.step(i);
+  // As many as backward has room for, at the pace of the network alone.
+  const double room = warm.backward - warm.forward;
+  std::size_t bytes = kSmallest;
+  while (bytes < kLargest && sums.seconds(2.0 * static_cast<double>(bytes)) < room) bytes *= 2;
+  const double each = sums.seconds(static_cast<double>(bytes));
+  const int count = static_cast<int>(std::clamp(room / each, 1.0, double{kMostSums}));
+
+  std::vector<float> values(bytes / sizeof(float));
+  std::vector<double> seconds;
+  const Burden burden = [&](const std::atomic<bool>&) {
+    const auto begin = CalibrationClock::now();
+    for (int i = 0; i < count; ++i) group.gradients().sum(std::span(values));
+    seconds.push_back(std::chrono::duration<double>(CalibrationClock::now() - begin).count());
+  };
+  const Compared compared = compare(trainee, burden, calibration.seconds, 2 * warm.end + count * each);
+  double all = median_of(seconds).value;
+  group.control().max(std::span(&all, 1));
+  const double sent = count * perf::wire_bytes(perf::Collective::kSum, static_cast<double>(bytes), group.size()),
+               beside = sent * std::min(1.0, backward_seconds(compared.burdened) / all);
+  return std::max(0.0, compared.later() / beside);
 }
 
 }  // namespace accordion::bench

@@ -28,4 +28,9 @@ struct MeasuredModel {
 MeasuredModel measure_model(Communicator& control, const ModelCase& model,
                             const ModelCalibration& calibration);
 
+// How much later backward ends, in seconds, for each byte that a rank sends meanwhile: sums of which are said to take so long by
+// themselves. Called by all ranks.
+double measure_delay(Group& group, const ModelCase& model, const perf::Cost& sums,
+                     const ModelCalibration& calibration);
+
 }  // namespace accordion::bench

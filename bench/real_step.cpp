@@ -24,7 +24,10 @@ struct RealSteps::Training {
   Training(Group& group, const ModelCase& model, const InputShape& input, const std::string& codec,
            int threads)
       : ddp(make_model(model.model, input), group,
-            {.gradient_as_bucket_view = true, .control = {.codec = codec}, .threads = threads}),
+            {.gradient_as_bucket_view = true,
+             .control = {.codec = codec},
+             .guard = GuardMode::kNone,
+             .threads = threads}),
         optimizer(ddp.module().parameters(), torch::optim::SGDOptions(1e-3).momentum(0.9)),
         batch(made_up(input, model.batch, kPositions)) {}
 

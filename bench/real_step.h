@@ -1,4 +1,4 @@
-// Steps of the C++ DDP on made-up samples, from forward to optimizer.
+// Steps of the C++ DDP on made-up samples, from forward to optimizer, with no guard: each with the codec that it was given.
 #pragma once
 
 #include <memory>

@@ -93,9 +93,10 @@ void print_pairs(const bench::Pairs& pairs) {
 void print_calibrated_model(const perf::ModelProfile& model, int ranks) {
   std::printf(
       "\n%s, batch %d: backward %.4g ms, the rest of a step %.4g ms; a second of encoding delays backward by "
-      "%.3g s.\n"
+      "%.3g s, a megabyte sent by %.3g ms.\n"
       "Buckets (ready at ms, elements):",
-      model.model.c_str(), model.batch, model.backward_ms, model.rest_ms, model.stretch);
+      model.model.c_str(), model.batch, model.backward_ms, model.rest_ms, model.stretch,
+      model.delay_ms_per_mb);
   for (const perf::BucketProfile& bucket : model.buckets)
     std::printf(" %.4g, %lld;", bucket.ready_ms, static_cast<long long>(bucket.elements));
   std::printf("\n%-24s %10s %10s %12s %14s %16s\n", "codec", "encode ms", "decode ms", "+ a message",
@@ -170,6 +171,15 @@ int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& mode
                                             .sum_bytes = static_cast<std::size_t>(largest) * sizeof(float),
                                             .bandwidth_gbps = options.bandwidth},
                                            progress);
+  if (device.is_cpu()) {
+    progress("backward beside sums");
+    measured.profile.delay_ms_per_mb = bench::digits(
+        1e9 * bench::measure_delay(
+                  group, model,
+                  perf::link_of(profile, group.size(), profile.network.bandwidth_gbps)[perf::Collective::kSum],
+                  {.seconds = options.seconds / 8, .threads = threads}),
+        3);
+  }
   progress("pairs of ranks");
   const bench::Pairs pairs =
       bench::measure_pairs(group, profile.network[perf::Collective::kSum].piece.bandwidth_gbps);

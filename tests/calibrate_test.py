@@ -74,6 +74,7 @@ class Calibrate(ProgramTest):
         self.assertGreater(model["backward_ms"], 0)
         self.assertGreater(model["rest_ms"], 0)
         self.assertGreaterEqual(model["stretch"], 0)
+        self.assertGreaterEqual(model["delay_ms_per_mb"], 0)
         self.assertEqual(sum(bucket["elements"] for bucket in model["buckets"]), model["parameters"])
         ready = [bucket["ready_ms"] for bucket in model["buckets"]]
         self.assertEqual(ready, sorted(ready))

@@ -39,18 +39,18 @@ BucketCost cost_of(const BucketLoad& load, const Link& link, int ranks);
 // Buckets served in order.
 class Service {
  public:
-  explicit Service(double stretch) : stretch_(stretch) {}
+  explicit Service(const StepModel& model) : stretch_(model.stretch), delay_(model.delay) {}
 
   void serve(double ready, const BucketCost& cost) {
-    ready_ = ready + stretch_ * processor_;
+    ready_ = ready + later_;
     const double begin = std::max({ready_, encoded_, end_before_});
     encode_begin_ = begin;
     encoded_ = begin + cost.first_encode;
     move_begin_ = std::max(encoded_, end_);
     end_before_ = end_;
     end_ = move_begin_ + cost.moving;
-    processor_before_ = processor_;
-    processor_ += cost.processor;
+    later_before_ = later_;
+    later_ += stretch_ * cost.processor + delay_ * cost.wire_bytes;
   }
 
   // Of the bucket served last.
@@ -60,13 +60,13 @@ class Service {
   double move_begin() const { return move_begin_; }
   double end() const { return end_; }
 
-  double backward_end(double backward) const { return backward + stretch_ * processor_before_; }
+  double backward_end(double backward) const { return backward + later_before_; }
   double step_end(double backward) const { return std::max(backward_end(backward), end_); }
 
  private:
-  double stretch_;
+  double stretch_, delay_;
   double ready_ = 0, encode_begin_ = 0, encoded_ = 0, move_begin_ = 0, end_ = 0, end_before_ = 0;
-  double processor_ = 0, processor_before_ = 0;
+  double later_ = 0, later_before_ = 0;  // Whatever comes after the last bucket, and after the one before it.
 };
 
 }  // namespace accordion::perf

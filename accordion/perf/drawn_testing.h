@@ -90,6 +90,7 @@ inline StepModel drawn_step(std::uint64_t seed, const DrawnSize& size) {
       layer.levels.push_back(drawn_cost(own, l, elements, speed * draw.uniform(0.8, 1.2), model.ranks));
     model.layers.push_back(layer);
   }
+  model.delay = draw.chance(0.5) ? 0 : draw.log_uniform(1e-11, 1e-8);
   return model;
 }
 

@@ -15,7 +15,7 @@ class Everything {
  public:
   explicit Everything(const StepModel& model) : model_(model), costs_(model.ready.size()) {
     for (std::size_t b = 0; b < costs_.size(); ++b) price(b, 0, {});
-    serve(0, Service(model.stretch), 0);
+    serve(0, Service(model), 0);
   }
 
   double shortest() const {

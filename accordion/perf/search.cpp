@@ -77,7 +77,7 @@ void Search::load_all() {
 }
 
 Score Search::evaluate() const {
-  Service service(model_.stretch);
+  Service service(model_);
   Score score;
   for (std::size_t b = 0; b < costs_.size(); ++b) {
     service.serve(model_.ready[b], costs_[b]);

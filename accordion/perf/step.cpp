@@ -64,7 +64,7 @@ Timeline simulate(const StepModel& model, std::span<const int> levels) {
   std::vector<BucketLoad> loads;
   load_buckets(model, levels, loads);
   Timeline timeline;
-  Service service(model.stretch);
+  Service service(model);
   for (std::size_t b = 0; b < loads.size(); ++b) {
     const BucketCost cost = cost_of(loads[b], model.link, model.ranks);
     service.serve(model.ready[b], cost);
@@ -86,7 +86,7 @@ Timeline simulate(const StepModel& model, std::span<const int> levels) {
 double step_seconds(const StepModel& model, std::span<const int> levels) {
   thread_local std::vector<BucketLoad> loads;  // Keeps its memory between calls.
   load_buckets(model, levels, loads);
-  Service service(model.stretch);
+  Service service(model);
   for (std::size_t b = 0; b < loads.size(); ++b)
     service.serve(model.ready[b], cost_of(loads[b], model.link, model.ranks));
   return service.step_end(model.backward) + model.rest;

@@ -4,9 +4,10 @@
 //
 // - Buckets are served in order; all collectives of one come before those of the next.
 // - Only the first encoding of the next bucket runs ahead, under the wire time of the one before, and no further ahead.
-// - Ready times and the end of backward move by `stretch` for each processor second that the buckets before them cost.
-//   (All of these seconds, whether or not they are over by then. Where they are not, communication is behind, and ready times
-//   are not what the step waits for. So a faster link or codec never makes a step longer.)
+// - Ready times and the end of backward move by `stretch` for each processor second that the buckets before them cost, and by
+//   `delay` for each byte that a rank sends for these: messages take the processor, too, while they wait for the network.
+//   (All of these seconds and bytes, whether or not they are over by then. Where they are not, communication is behind, and ready
+//   times are not what the step waits for. So a faster link or codec never makes a step longer.)
 #pragma once
 
 #include <array>
@@ -54,6 +55,7 @@ struct StepModel {
   double backward = 0;             // Its end; no earlier than the last bucket.
   double rest = 0;     // After the last bucket: optimizer, data, where these do not come before `ready`.
   double stretch = 0;  // How much later backward is for each processor second that the exchange takes: gamma.
+  double delay = 0;    // And for each byte that a rank sends meanwhile.
   Link link = {};
   std::vector<LayerModel> layers = {};
 };

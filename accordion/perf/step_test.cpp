@@ -31,14 +31,14 @@ Drawn drawn() {
 class Threads {
  public:
   Threads(const StepModel& model, const std::vector<int>& levels) : model_(model), levels_(levels) {
-    double processor = 0;
+    double later = 0;
     for (std::size_t b = 0; b < model.ready.size(); ++b) {
-      at(model.ready[b] + model.stretch * processor, [this] {
+      at(model.ready[b] + later, [this] {
         ++posted_;
         look();
       });
-      backward_ = model.backward + model.stretch * processor;
-      processor += processor_seconds(b);
+      backward_ = model.backward + later;
+      later += model.stretch * processor_seconds(b) + model.delay * sent_bytes(b);
     }
     at(backward_, [] {});
     while (!events_.empty()) {
@@ -68,6 +68,14 @@ class Threads {
       for (const LayerRound& round : rounds) seconds += round.encode + round.decode;
     });
     return seconds;
+  }
+
+  double sent_bytes(std::size_t bucket) const {
+    double bytes = 0;
+    each_layer(bucket, [&](const auto& rounds, bool) {
+      for (const LayerRound& round : rounds) bytes += wire_bytes(round.collective, round.bytes, model_.ranks);
+    });
+    return bytes;
   }
 
   double encode_seconds(std::size_t bucket, std::size_t round) const {
@@ -239,6 +247,17 @@ TEST(Step, OfOneBucketIsTheClosedForm) {
   EXPECT_NEAR(timeline.encoding, 0.010 + 9.1e-3 - 0.011 + 2e-3, 1e-12);
   EXPECT_DOUBLE_EQ(timeline.wire_bytes, 1.5 * (1e6 + 3e4) + 3 * 5e4);
   EXPECT_EQ(timeline.buckets[0].wire.size(), 4u);
+}
+
+// What the first bucket sends makes all that comes after it later; what the last one sends, nothing.
+TEST(Step, MessagesDelayBackward) {
+  StepModel model{.ranks = 2, .ready = {1, 2}, .backward = 2, .delay = 1e-6};
+  for (int b = 0; b < 2; ++b) model.layers.push_back({.bucket = b, .dense = {{{Collective::kSum, 3e5, 0, 0}}}});
+  const Timeline timeline = simulate(model, std::vector<int>(2, kDense));
+  EXPECT_DOUBLE_EQ(timeline.buckets[0].ready, 1);
+  EXPECT_DOUBLE_EQ(timeline.buckets[1].ready, 2.3);
+  EXPECT_DOUBLE_EQ(timeline.backward, 2.3);
+  EXPECT_DOUBLE_EQ(timeline.seconds, 2.3);
 }
 
 TEST(Step, OnlyTheNextBucketIsEncodedAhead) {
