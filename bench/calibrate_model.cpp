@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -267,36 +268,45 @@ MeasuredModel measure_model(Communicator& control, const ModelCase& chosen,
   return measured;
 }
 
-double measure_delay(Group& group, const ModelCase& chosen, const perf::Cost& sums,
-                     const ModelCalibration& calibration) {
+SumsBesideBackward measure_sums_beside_backward(Group& group, const ModelCase& chosen, const perf::Cost& sums,
+                                                const ModelCalibration& calibration) {
   // Smaller ones would be mostly what a message takes, whatever its size.
-  constexpr std::size_t kSmallest = 256 << 10, kLargest = 16 << 20;
-  constexpr int kMostSums = 16;
+  constexpr std::size_t kSmallest = 64 << 10, kLargest = 16 << 20;
+  constexpr int kMostSums = 32;
   torch::set_num_threads(calibration.threads);
   torch::manual_seed(1);
   Trainee trainee(group.control(), chosen, calibration.device);
   StepTimes warm;
   for (std::size_t i = 0; i < std::max<std::size_t>(kWarmUp, trainee.batches()); ++i) warm = trainee.step(i);
-  // As many as backward has room for, at the pace of the network alone.
-  const double room = warm.backward - warm.forward;
+  // As many as half of backward has room for at the pace of the network alone: they take longer beside it.
+  const double room = (warm.backward - warm.forward) / 2;
   std::size_t bytes = kSmallest;
   while (bytes < kLargest && sums.seconds(2.0 * static_cast<double>(bytes)) < room) bytes *= 2;
-  const double each = sums.seconds(static_cast<double>(bytes));
-  const int count = static_cast<int>(std::clamp(room / each, 1.0, double{kMostSums}));
+  const int count =
+      static_cast<int>(std::clamp(room / sums.seconds(static_cast<double>(bytes)), 1.0, double{kMostSums}));
 
   std::vector<float> values(bytes / sizeof(float));
-  std::vector<double> seconds;
-  const Burden burden = [&](const std::atomic<bool>&) {
+  const auto timed = [&] {
     const auto begin = CalibrationClock::now();
     for (int i = 0; i < count; ++i) group.gradients().sum(std::span(values));
-    seconds.push_back(std::chrono::duration<double>(CalibrationClock::now() - begin).count());
+    return std::chrono::duration<double>(CalibrationClock::now() - begin).count();
   };
-  const Compared compared = compare(trainee, burden, calibration.seconds, 2 * warm.end + count * each);
-  double all = median_of(seconds).value;
-  group.control().max(std::span(&all, 1));
-  const double sent = count * perf::wire_bytes(perf::Collective::kSum, static_cast<double>(bytes), group.size()),
-               beside = sent * std::min(1.0, backward_seconds(compared.burdened) / all);
-  return std::max(0.0, compared.later() / beside);
+  std::vector<double> by_themselves, beside;
+  for (int i = 0; i < 2 * kFewest; ++i) by_themselves.push_back(timed());
+  const Burden burden = [&](const std::atomic<bool>&) { beside.push_back(timed()); };
+  const Compared compared = compare(trainee, burden, calibration.seconds, 2 * warm.end + room);
+  for (int i = 0; i < 2 * kFewest; ++i) by_themselves.push_back(timed());
+
+  std::array<double, 2> medians = {median_of(by_themselves).value, median_of(beside).value};
+  group.control().max(std::span<double>(medians));
+  const auto [alone, together] = medians;
+  const double backward = backward_seconds(compared.burdened);
+  const double sent =
+      count * perf::wire_bytes(perf::Collective::kSum, static_cast<double>(bytes), group.size());
+  // What is left of them after backward goes at the pace of the network alone.
+  const double after = std::max(0.0, together - backward), within = alone - after;
+  return {.delay = std::max(0.0, compared.later() / (sent * std::min(1.0, backward / together))),
+          .crowding = within > 0 ? std::clamp((together - after) / within, 1.0, 100.0) : 1};
 }
 
 }  // namespace accordion::bench

@@ -28,9 +28,13 @@ struct MeasuredModel {
 MeasuredModel measure_model(Communicator& control, const ModelCase& model,
                             const ModelCalibration& calibration);
 
-// How much later backward ends, in seconds, for each byte that a rank sends meanwhile: sums of which are said to take so long by
-// themselves. Called by all ranks.
-double measure_delay(Group& group, const ModelCase& model, const perf::Cost& sums,
-                     const ModelCalibration& calibration);
+struct SumsBesideBackward {
+  double delay = 0;  // How much later backward ends, in seconds, for each byte that a rank sends meanwhile.
+  double crowding = 1;  // How many times as long sums take.
+};
+
+// Called by all ranks. By themselves sums are said to take so long.
+SumsBesideBackward measure_sums_beside_backward(Group& group, const ModelCase& model, const perf::Cost& sums,
+                                                const ModelCalibration& calibration);
 
 }  // namespace accordion::bench

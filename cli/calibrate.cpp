@@ -93,10 +93,10 @@ void print_pairs(const bench::Pairs& pairs) {
 void print_calibrated_model(const perf::ModelProfile& model, int ranks) {
   std::printf(
       "\n%s, batch %d: backward %.4g ms, the rest of a step %.4g ms; a second of encoding delays backward by "
-      "%.3g s, a megabyte sent by %.3g ms.\n"
+      "%.3g s, a megabyte sent by %.3g ms;\nbeside backward messages take %.3g times as long.\n"
       "Buckets (ready at ms, elements):",
       model.model.c_str(), model.batch, model.backward_ms, model.rest_ms, model.stretch,
-      model.delay_ms_per_mb);
+      model.delay_ms_per_mb, model.crowding);
   for (const perf::BucketProfile& bucket : model.buckets)
     std::printf(" %.4g, %lld;", bucket.ready_ms, static_cast<long long>(bucket.elements));
   std::printf("\n%-24s %10s %10s %12s %14s %16s\n", "codec", "encode ms", "decode ms", "+ a message",
@@ -173,12 +173,11 @@ int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& mode
                                            progress);
   if (device.is_cpu()) {
     progress("backward beside sums");
-    measured.profile.delay_ms_per_mb = bench::digits(
-        1e9 * bench::measure_delay(
-                  group, model,
-                  perf::link_of(profile, group.size(), profile.network.bandwidth_gbps)[perf::Collective::kSum],
-                  {.seconds = options.seconds / 8, .threads = threads}),
-        3);
+    const perf::Link link = perf::link_of(profile, group.size(), profile.network.bandwidth_gbps);
+    const bench::SumsBesideBackward beside = bench::measure_sums_beside_backward(
+        group, model, link[perf::Collective::kSum], {.seconds = options.seconds / 8, .threads = threads});
+    measured.profile.delay_ms_per_mb = bench::digits(1e9 * beside.delay, 3);
+    measured.profile.crowding = bench::digits(beside.crowding, 3);
   }
   progress("pairs of ranks");
   const bench::Pairs pairs =

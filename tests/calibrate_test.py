@@ -75,6 +75,7 @@ class Calibrate(ProgramTest):
         self.assertGreater(model["rest_ms"], 0)
         self.assertGreaterEqual(model["stretch"], 0)
         self.assertGreaterEqual(model["delay_ms_per_mb"], 0)
+        self.assertGreaterEqual(model["crowding"], 1)
         self.assertEqual(sum(bucket["elements"] for bucket in model["buckets"]), model["parameters"])
         ready = [bucket["ready_ms"] for bucket in model["buckets"]]
         self.assertEqual(ready, sorted(ready))

@@ -43,4 +43,16 @@ BucketCost cost_of(const BucketLoad& load, const Link& link, int ranks) {
   return cost;
 }
 
+double backward_beside(std::span<const BucketCost> costs, const StepModel& model) {
+  double end = model.backward;
+  for (std::size_t b = 0; b + 1 < costs.size(); ++b) end += later_by(costs[b], model);
+  return end;
+}
+
+double step_seconds(const StepModel& model, std::span<const BucketCost> costs) {
+  Service service(model, backward_beside(costs, model));
+  for (std::size_t b = 0; b < costs.size(); ++b) service.serve(model.ready[b], costs[b]);
+  return service.step_end() + model.rest;
+}
+
 }  // namespace accordion::perf

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "accordion/perf/step.h"
 
@@ -36,21 +37,34 @@ struct BucketCost {
 
 BucketCost cost_of(const BucketLoad& load, const Link& link, int ranks);
 
+// By how much this bucket makes later whatever of backward comes after it.
+inline double later_by(const BucketCost& cost, const StepModel& model) {
+  return model.stretch * cost.processor + model.delay * cost.wire_bytes;
+}
+
+// When backward ends beside these buckets. Nothing of it comes after the last one.
+double backward_beside(std::span<const BucketCost> costs, const StepModel& model);
+
 // Buckets served in order.
 class Service {
  public:
-  explicit Service(const StepModel& model) : stretch_(model.stretch), delay_(model.delay) {}
+  Service(const StepModel& model, double backward) : model_(model), backward_(backward) {}
 
   void serve(double ready, const BucketCost& cost) {
     ready_ = ready + later_;
     const double begin = std::max({ready_, encoded_, end_before_});
     encode_begin_ = begin;
-    encoded_ = begin + cost.first_encode;
+    encoded_ = after(begin, cost.first_encode);
     move_begin_ = std::max(encoded_, end_);
     end_before_ = end_;
-    end_ = move_begin_ + cost.moving;
-    later_before_ = later_;
-    later_ += stretch_ * cost.processor + delay_ * cost.wire_bytes;
+    end_ = after(move_begin_, cost.moving);
+    later_ += later_by(cost, model_);
+  }
+
+  // When what takes `seconds` with nothing beside it is over, if it begins then.
+  double after(double begin, double seconds) const {
+    const double beside = std::min(seconds, std::max(0.0, backward_ - begin) / model_.crowding);
+    return begin + seconds + (model_.crowding - 1) * beside;
   }
 
   // Of the bucket served last.
@@ -60,13 +74,17 @@ class Service {
   double move_begin() const { return move_begin_; }
   double end() const { return end_; }
 
-  double backward_end(double backward) const { return backward + later_before_; }
-  double step_end(double backward) const { return std::max(backward_end(backward), end_); }
+  double backward_end() const { return backward_; }
+  double step_end() const { return std::max(backward_, end_); }
 
  private:
-  double stretch_, delay_;
+  const StepModel& model_;
+  double backward_;
   double ready_ = 0, encode_begin_ = 0, encoded_ = 0, move_begin_ = 0, end_ = 0, end_before_ = 0;
-  double later_ = 0, later_before_ = 0;  // Whatever comes after the last bucket, and after the one before it.
+  double later_ = 0;  // Whatever comes next.
 };
+
+// The step with these buckets.
+double step_seconds(const StepModel& model, std::span<const BucketCost> costs);
 
 }  // namespace accordion::perf

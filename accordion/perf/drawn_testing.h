@@ -91,6 +91,7 @@ inline StepModel drawn_step(std::uint64_t seed, const DrawnSize& size) {
     model.layers.push_back(layer);
   }
   model.delay = draw.chance(0.5) ? 0 : draw.log_uniform(1e-11, 1e-8);
+  model.crowding = draw.chance(0.5) ? 1 : draw.uniform(1, 4);
   return model;
 }
 

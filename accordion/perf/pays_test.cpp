@@ -15,7 +15,7 @@ class Everything {
  public:
   explicit Everything(const StepModel& model) : model_(model), costs_(model.ready.size()) {
     for (std::size_t b = 0; b < costs_.size(); ++b) price(b, 0, {});
-    serve(0, Service(model), 0);
+    serve({});
   }
 
   double shortest() const {
@@ -50,16 +50,17 @@ class Everything {
       price(bucket, layer + 1, with);
     }
   }
-  // All buckets from this one on, at all that each may cost.
-  void serve(std::size_t bucket, const Service& before, double bytes) {
-    if (bucket == costs_.size()) {
-      scores_.push_back({before.step_end(model_.backward) + model_.rest, bytes});
+  // The buckets after these, at all that each may cost.
+  void serve(const std::vector<BucketCost>& before) {
+    if (before.size() == costs_.size()) {
+      Score& score = scores_.emplace_back(Score{.seconds = step_seconds(model_, before)});
+      for (const BucketCost& cost : before) score.wire_bytes += cost.wire_bytes;
       return;
     }
-    for (const BucketCost& cost : costs_[bucket]) {
-      Service service = before;
-      service.serve(model_.ready[bucket], cost);
-      serve(bucket + 1, service, bytes + cost.wire_bytes);
+    for (const BucketCost& cost : costs_[before.size()]) {
+      std::vector<BucketCost> with = before;
+      with.push_back(cost);
+      serve(with);
     }
   }
 

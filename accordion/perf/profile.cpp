@@ -171,6 +171,7 @@ StepModel step_model(const Profile& profile, const ModelProfile& model, std::str
                  .rest = model.rest_ms * 1e-3,
                  .stretch = model.stretch,
                  .delay = model.delay_ms_per_mb * 1e-9,
+                 .crowding = model.crowding,
                  .link = link_of(profile, ranks, bandwidth_gbps),
                  .layers = {}};
   const bool compresses = !codec.empty() && codec != "none";

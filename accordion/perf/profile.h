@@ -85,7 +85,8 @@ struct ModelProfile {
   double rest_ms = 0;      // Forward, optimizer, data, and whatever else a step takes.
   double slowdown = 1;     // Of backward by communication beside it, in the published model: its gamma.
   double stretch = 0;      // How much later backward ends for each processor second that the exchange takes.
-  double delay_ms_per_mb = 0;  // And for each 10^6 bytes that a rank sends beside it.
+  double delay_ms_per_mb = 0;               // And for each 10^6 bytes that a rank sends beside it.
+  double crowding = 1;                      // How many times as long the exchange takes beside it.
   std::vector<BucketProfile> buckets = {};  // As they become ready. Empty: of 25 MiB, evenly.
   std::vector<CodecProfile> codecs =
       {};  // "none", where it is there, is what dense gradients cost the processor.

@@ -211,6 +211,7 @@ void read_model(Node& node, ModelProfile& model) {
   node.optional("slowdown", model.slowdown, at_least(1).up_to(100));
   node.optional("stretch", model.stretch, at_least(0).up_to(100));
   node.optional("delay_ms_per_mb", model.delay_ms_per_mb, at_least(0).up_to(1e6));
+  node.optional("crowding", model.crowding, at_least(1).up_to(100));
   read_buckets(node, model);
   node.list("codecs", false, [&](Node& codec) { read_codec(codec, model.codecs.emplace_back()); });
 }
@@ -267,10 +268,14 @@ Json codec_json(const CodecProfile& codec) {
 }
 
 Json model_json(const ModelProfile& model) {
-  Json json = {{"model", model.model},           {"batch", model.batch},
-               {"parameters", model.parameters}, {"backward_ms", model.backward_ms},
-               {"rest_ms", model.rest_ms},       {"stretch", model.stretch},
-               {"delay_ms_per_mb", model.delay_ms_per_mb}};
+  Json json = {{"model", model.model},
+               {"batch", model.batch},
+               {"parameters", model.parameters},
+               {"backward_ms", model.backward_ms},
+               {"rest_ms", model.rest_ms},
+               {"stretch", model.stretch},
+               {"delay_ms_per_mb", model.delay_ms_per_mb},
+               {"crowding", model.crowding}};
   if (model.slowdown != 1) json["slowdown"] = model.slowdown;
   for (const BucketProfile& bucket : model.buckets)
     json["buckets"].push_back({{"ready_ms", bucket.ready_ms}, {"elements", bucket.elements}});

@@ -25,6 +25,7 @@ Profile example() {
                      .rest_ms = 50,
                      .stretch = 0.5,
                      .delay_ms_per_mb = 1.5,
+                     .crowding = 1.25,
                      .buckets = {{40, 600}, {99, 400}}};
   model.codecs.push_back({.codec = "powersgd:approx-rank=4",
                           .encode_ms = 8,
@@ -85,10 +86,10 @@ TEST(Profile, StandsInAFile) {
 }
 
 TEST(Profile, WhatIsOptionalMayBeLeftOut) {
-  for (const char* key : {"/machine", "/models", "/device", "/sources", "/network/ranks_per_host",
-                          "/network/sum/small", "/network/sum/r_squared", "/network/gather/samples",
-                          "/models/0/buckets", "/models/0/codecs", "/models/0/rest_ms", "/models/0/stretch",
-                          "/models/0/delay_ms_per_mb"})
+  for (const char* key :
+       {"/machine", "/models", "/device", "/sources", "/network/ranks_per_host", "/network/sum/small",
+        "/network/sum/r_squared", "/network/gather/samples", "/models/0/buckets", "/models/0/codecs",
+        "/models/0/rest_ms", "/models/0/stretch", "/models/0/delay_ms_per_mb", "/models/0/crowding"})
     EXPECT_EQ(refusal(edited(key, {})), "accepted") << key;
 }
 
@@ -268,6 +269,7 @@ TEST(Profile, AStepHasOneLayerABucket) {
   EXPECT_DOUBLE_EQ(step.rest, 0.05);
   EXPECT_DOUBLE_EQ(step.stretch, 0.5);
   EXPECT_DOUBLE_EQ(step.delay, 1.5e-9);
+  EXPECT_DOUBLE_EQ(step.crowding, 1.25);
   EXPECT_DOUBLE_EQ(step.layers[0].dense.rounds.at(0).bytes, 2400);
   const LayerCost& level = step.layers[0].at(0);
   ASSERT_EQ(level.rounds.size(), 2u);

@@ -77,13 +77,8 @@ void Search::load_all() {
 }
 
 Score Search::evaluate() const {
-  Service service(model_);
-  Score score;
-  for (std::size_t b = 0; b < costs_.size(); ++b) {
-    service.serve(model_.ready[b], costs_[b]);
-    score.wire_bytes += costs_[b].wire_bytes;
-  }
-  score.seconds = service.step_end(model_.backward) + model_.rest;
+  Score score{.seconds = step_seconds(model_, costs_)};
+  for (const BucketCost& cost : costs_) score.wire_bytes += cost.wire_bytes;
   return score;
 }
 

@@ -17,7 +17,8 @@ void load_buckets(const StepModel& model, std::span<const int> levels, std::vect
 // The mover's intervals, one after the other.
 class Walk {
  public:
-  Walk(double begin, BucketTimeline& bucket) : now_(begin), bucket_(bucket) {}
+  Walk(const Service& service, BucketTimeline& bucket)
+      : service_(service), now_(service.move_begin()), bucket_(bucket) {}
 
   void encode(double seconds) { pass(seconds, bucket_.encode); }
   void call(const Cost& cost, const BucketLoad::Call& what) {
@@ -28,12 +29,12 @@ class Walk {
 
  private:
   void pass(double seconds, std::vector<Interval>& intervals) {
-    intervals.push_back({now_, now_ + seconds});
-    now_ += seconds;
+    intervals.push_back({now_, service_.after(now_, seconds)});
+    now_ = intervals.back().end;
   }
 
+  const Service& service_;
   double now_;
-
   BucketTimeline& bucket_;
 };
 
@@ -41,7 +42,7 @@ BucketTimeline timeline_of(const BucketLoad& load, const Service& service, const
   BucketTimeline bucket{.ready = service.ready(),
                         .first_encode = {service.encode_begin(), service.encode_end()},
                         .end = service.end()};
-  Walk walk(service.move_begin(), bucket);
+  Walk walk(service, bucket);
   walk.call(load.dense_cost(link), load.dense);
   for (std::size_t i = 0; i < load.used_rounds; ++i) {
     if (i > 0) walk.encode(load.rounds[i].encode);
@@ -64,32 +65,33 @@ Timeline simulate(const StepModel& model, std::span<const int> levels) {
   std::vector<BucketLoad> loads;
   load_buckets(model, levels, loads);
   Timeline timeline;
-  Service service(model);
+  std::vector<BucketCost> costs;
+  for (const BucketLoad& load : loads) costs.push_back(cost_of(load, model.link, model.ranks));
+  Service service(model, backward_beside(costs, model));
   for (std::size_t b = 0; b < loads.size(); ++b) {
-    const BucketCost cost = cost_of(loads[b], model.link, model.ranks);
-    service.serve(model.ready[b], cost);
+    service.serve(model.ready[b], costs[b]);
     timeline.buckets.push_back(timeline_of(loads[b], service, model.link));
-    timeline.wire_bytes += cost.wire_bytes;
+    timeline.wire_bytes += costs[b].wire_bytes;
   }
-  timeline.backward = service.backward_end(model.backward);
-  timeline.seconds = service.step_end(model.backward) + model.rest;
+  timeline.backward = service.backward_end();
+  timeline.seconds = service.step_end() + model.rest;
   for (const BucketTimeline& bucket : timeline.buckets) {
     timeline.communication += seconds_after(timeline.backward, bucket.wire);
     timeline.decoding += seconds_after(timeline.backward, bucket.decode);
   }
   // All buckets are ready by then: what is left is encoding, in rounds or ahead of the first one.
-  const double exposed = service.step_end(model.backward) - timeline.backward;
+  const double exposed = service.step_end() - timeline.backward;
   timeline.encoding = std::max(0.0, exposed - timeline.communication - timeline.decoding);
   return timeline;
 }
 
 double step_seconds(const StepModel& model, std::span<const int> levels) {
-  thread_local std::vector<BucketLoad> loads;  // Keeps its memory between calls.
+  thread_local std::vector<BucketLoad> loads;  // Both keep their memory between calls.
+  thread_local std::vector<BucketCost> costs;
   load_buckets(model, levels, loads);
-  Service service(model);
-  for (std::size_t b = 0; b < loads.size(); ++b)
-    service.serve(model.ready[b], cost_of(loads[b], model.link, model.ranks));
-  return service.step_end(model.backward) + model.rest;
+  costs.clear();
+  for (const BucketLoad& load : loads) costs.push_back(cost_of(load, model.link, model.ranks));
+  return step_seconds(model, costs);
 }
 
 }  // namespace accordion::perf

@@ -8,6 +8,8 @@
 //   `delay` for each byte that a rank sends for these: messages take the processor, too, while they wait for the network.
 //   (All of these seconds and bytes, whether or not they are over by then. Where they are not, communication is behind, and ready
 //   times are not what the step waits for. So a faster link or codec never makes a step longer.)
+// - Until backward has ended, encoding, messages and decoding take `crowding` times as long: where ranks have no core to spare,
+//   a message waits for the processor at both of its ends.
 #pragma once
 
 #include <array>
@@ -56,6 +58,7 @@ struct StepModel {
   double rest = 0;     // After the last bucket: optimizer, data, where these do not come before `ready`.
   double stretch = 0;  // How much later backward is for each processor second that the exchange takes: gamma.
   double delay = 0;    // And for each byte that a rank sends meanwhile.
+  double crowding = 1;  // How many times as long the exchange takes while backward runs.
   Link link = {};
   std::vector<LayerModel> layers = {};
 };

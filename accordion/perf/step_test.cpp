@@ -40,7 +40,7 @@ class Threads {
       backward_ = model.backward + later;
       later += model.stretch * processor_seconds(b) + model.delay * sent_bytes(b);
     }
-    at(backward_, [] {});
+    at(backward_, [] {});  // Part of the step even if nothing else comes as late.
     while (!events_.empty()) {
       now_ = events_.begin()->first;
       const auto happens = std::move(events_.begin()->second);
@@ -54,6 +54,15 @@ class Threads {
 
  private:
   void at(double time, std::function<void()> happens) { events_.emplace(time, std::move(happens)); }
+
+  // Works so long from now on, slower while backward runs: what is left by its end goes on from there.
+  void work(double seconds, std::function<void()> happens) {
+    const double crowded = now_ < backward_ ? model_.crowding : 1;
+    if (now_ < backward_ && now_ + crowded * seconds > backward_)
+      at(backward_, [this, left = seconds - (backward_ - now_) / crowded, happens] { work(left, happens); });
+    else
+      at(now_ + crowded * seconds, happens);
+  }
 
   template <class Use>
   void each_layer(std::size_t bucket, Use&& use) const {
@@ -119,7 +128,7 @@ class Threads {
   void look() {
     if (!encoding_ && encoded_ < posted_ && encoded_ < moved_ + 2) {
       encoding_ = true;
-      at(now_ + encode_seconds(encoded_, 0), [this] {
+      work(encode_seconds(encoded_, 0), [this] {
         encoding_ = false;
         ++encoded_;
         look();
@@ -141,7 +150,7 @@ class Threads {
     }
     const double seconds = tasks_.front();
     tasks_.pop_front();
-    at(now_ + seconds, [this] { next_task(); });
+    work(seconds, [this] { next_task(); });
   }
 
   const StepModel& model_;
@@ -252,12 +261,24 @@ TEST(Step, OfOneBucketIsTheClosedForm) {
 // What the first bucket sends makes all that comes after it later; what the last one sends, nothing.
 TEST(Step, MessagesDelayBackward) {
   StepModel model{.ranks = 2, .ready = {1, 2}, .backward = 2, .delay = 1e-6};
-  for (int b = 0; b < 2; ++b) model.layers.push_back({.bucket = b, .dense = {{{Collective::kSum, 3e5, 0, 0}}}});
+  for (int b = 0; b < 2; ++b)
+    model.layers.push_back({.bucket = b, .dense = {{{Collective::kSum, 3e5, 0, 0}}}});
   const Timeline timeline = simulate(model, std::vector<int>(2, kDense));
   EXPECT_DOUBLE_EQ(timeline.buckets[0].ready, 1);
   EXPECT_DOUBLE_EQ(timeline.buckets[1].ready, 2.3);
   EXPECT_DOUBLE_EQ(timeline.backward, 2.3);
   EXPECT_DOUBLE_EQ(timeline.seconds, 2.3);
+}
+
+// Four seconds of messages from 1 on: one of them beside backward, which takes two, and three after it.
+TEST(Step, WhatRunsBesideBackwardIsCrowded) {
+  StepModel model{.ranks = 2, .ready = {1}, .backward = 3, .crowding = 2};
+  model.link[Collective::kSum].small = {4, 0};
+  model.layers.push_back({.bucket = 0, .dense = {{{Collective::kSum, 1, 0, 0}}}});
+  const Timeline timeline = simulate(model, std::vector<int>(1, kDense));
+  EXPECT_DOUBLE_EQ(timeline.backward, 3);
+  EXPECT_DOUBLE_EQ(timeline.communication, 3);
+  EXPECT_DOUBLE_EQ(timeline.seconds, 6);
 }
 
 TEST(Step, OnlyTheNextBucketIsEncodedAhead) {
