@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -35,16 +36,32 @@ using Burden = std::function<void(const std::atomic<bool>& over)>;
 
 class Beside {
  public:
-  explicit Beside(const Burden& burden) : thread_([this, &burden] { burden(over_); }) {}
-  ~Beside() {
-    over_ = true;
-    thread_.join();
-  }
+  explicit Beside(const Burden& burden)
+      : thread_([this, &burden] {
+          try {
+            burden(over_);
+          } catch (...) {
+            failure_ = std::current_exception();
+          }
+        }) {}
+  ~Beside() { stop(); }
   Beside(const Beside&) = delete;
   Beside& operator=(const Beside&) = delete;
 
+  // Throws what the burden did.
+  void wait() {
+    stop();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
  private:
+  void stop() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
   std::atomic<bool> over_ = false;
+  std::exception_ptr failure_;
   std::thread thread_;
 };
 
@@ -111,6 +128,7 @@ class Trainee {
       loss.backward();
       done_.then([&] { times.backward = now(); });
       done_.wait();
+      if (beside) beside->wait();
     }
     const double before = now();
     optimizer_.step();
@@ -282,8 +300,13 @@ SumsBesideBackward measure_sums_beside_backward(Group& group, const ModelCase& c
   const double room = (warm.backward - warm.forward) / 2;
   std::size_t bytes = kSmallest;
   while (bytes < kLargest && sums.seconds(2.0 * static_cast<double>(bytes)) < room) bytes *= 2;
-  const int count =
+  int count =
       static_cast<int>(std::clamp(room / sums.seconds(static_cast<double>(bytes)), 1.0, double{kMostSums}));
+  // As rank 0 has it: what others know of the network may differ in the last digit.
+  std::array<double, 2> agreed = {static_cast<double>(bytes), static_cast<double>(count)};
+  if (group.rank() > 0) agreed = {};
+  group.control().max(std::span<double>(agreed));
+  bytes = static_cast<std::size_t>(agreed[0]), count = static_cast<int>(agreed[1]);
 
   std::vector<float> values(bytes / sizeof(float));
   const auto timed = [&] {
@@ -297,16 +320,21 @@ SumsBesideBackward measure_sums_beside_backward(Group& group, const ModelCase& c
   const Compared compared = compare(trainee, burden, calibration.seconds, 2 * warm.end + room);
   for (int i = 0; i < 2 * kFewest; ++i) by_themselves.push_back(timed());
 
-  std::array<double, 2> medians = {median_of(by_themselves).value, median_of(beside).value};
-  group.control().max(std::span<double>(medians));
-  const auto [alone, together] = medians;
+  // Whoever begins last waits for nobody.
+  double alone = median_of(by_themselves).value, together = -median_of(beside).value;
+  group.control().max(std::span(&alone, 1));
+  group.control().max(std::span(&together, 1));
+  together = -together;
   const double backward = backward_seconds(compared.burdened);
+  // What backward leaves over goes at the pace of the network alone. Where that would be most of it, the rest is lost in noise.
+  const bool fits = alone < backward;
+  const double after = fits ? std::max(0.0, together - backward) : 0;
+  const double within = std::max(alone - after, 0.01 * alone);
+  const double share = fits ? within / alone : std::min(1.0, backward / together);
   const double sent =
       count * perf::wire_bytes(perf::Collective::kSum, static_cast<double>(bytes), group.size());
-  // What is left of them after backward goes at the pace of the network alone.
-  const double after = std::max(0.0, together - backward), within = alone - after;
-  return {.delay = std::max(0.0, compared.later() / (sent * std::min(1.0, backward / together))),
-          .crowding = within > 0 ? std::clamp((together - after) / within, 1.0, 100.0) : 1};
+  return {.delay = std::max(0.0, compared.later() / (sent * share)),
+          .crowding = std::clamp((together - after) / within, 1.0, 100.0)};
 }
 
 }  // namespace accordion::bench

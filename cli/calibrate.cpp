@@ -90,13 +90,15 @@ void print_pairs(const bench::Pairs& pairs) {
           : "");
 }
 
-void print_calibrated_model(const perf::ModelProfile& model, int ranks) {
+void print_calibrated_model(const perf::ModelProfile& model, int ranks, bool measured_sums) {
   std::printf(
       "\n%s, batch %d: backward %.4g ms, the rest of a step %.4g ms; a second of encoding delays backward by "
-      "%.3g s, a megabyte sent by %.3g ms;\nbeside backward messages take %.3g times as long.\n"
-      "Buckets (ready at ms, elements):",
-      model.model.c_str(), model.batch, model.backward_ms, model.rest_ms, model.stretch,
-      model.delay_ms_per_mb, model.crowding);
+      "%.3g s",
+      model.model.c_str(), model.batch, model.backward_ms, model.rest_ms, model.stretch);
+  if (measured_sums)
+    std::printf(", a megabyte sent by %.3g ms; beside backward messages take %.3g times as long",
+                model.delay_ms_per_mb, model.crowding);
+  std::printf(".\nBuckets (ready at ms, elements):");
   for (const perf::BucketProfile& bucket : model.buckets)
     std::printf(" %.4g, %lld;", bucket.ready_ms, static_cast<long long>(bucket.elements));
   std::printf("\n%-24s %10s %10s %12s %14s %16s\n", "codec", "encode ms", "decode ms", "+ a message",
@@ -223,7 +225,7 @@ int calibrate_rank(const CalibrateOptions& options, const bench::ModelCase& mode
   write_whole(options.out, text);
   print_calibrated_network(profile.network);
   print_pairs(pairs);
-  print_calibrated_model(profile.models[0], group.size());
+  print_calibrated_model(profile.models[0], group.size(), device.is_cpu());
   if (profile.device)
     std::printf("\nCopies of its buckets, %.4g Gbit/s from %s and %.4g to it.\n",
                 profile.device->to_host_gbps, device.str().c_str(), profile.device->to_device_gbps);

@@ -45,7 +45,7 @@ Group c10d_group(c10::intrusive_ptr<c10d::ProcessGroup> gradients,
                  c10::intrusive_ptr<c10d::ProcessGroup> control);
 
 // Of ranks that share a store in which nobody else uses `prefix`. On the network interface of that name; empty: on the address
-// of this host's name, where torch's own Gloo groups are too. Collective.
+// of this host's name; if it has several, on one that other hosts can reach. Collective.
 struct StoreMeeting {
   c10::intrusive_ptr<c10d::Store> store;
   int rank = 0, size = 1;

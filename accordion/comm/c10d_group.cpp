@@ -110,6 +110,7 @@ class Meeting {
   StorePtr open_launchers();
   std::string local_path();
   std::string missing(c10d::Store& store) const;
+  std::string disagreement(c10d::Store& store) const;
   void compare_notes(c10d::Store& store) const;
   void check() const;
   [[noreturn]] void fail(const std::string& what) const {
@@ -295,8 +296,8 @@ void Meeting::await_everyone(c10d::Store& store) const {
   fail(waited() + everyone + "; " + absent + " did not come");
 }
 
-// Mistakes that would otherwise end in a silent wait.
-void Meeting::compare_notes(c10d::Store& store) const {
+// What would otherwise end in a silent wait, or nothing.
+std::string Meeting::disagreement(c10d::Store& store) const {
   int theirs = 0;
   for (int r = 0; r < plan_.size; ++r) {
     const std::vector<std::uint8_t> bytes = store.get(key(r));
@@ -304,15 +305,27 @@ void Meeting::compare_notes(c10d::Store& store) const {
     std::string address, transport;
     note >> theirs >> address >> transport;
     if (theirs != plan_.size)
-      fail("was started as one of " + std::to_string(plan_.size) + " ranks, but rank " + std::to_string(r) +
-           " as one of " + std::to_string(theirs));
+      return "was started as one of " + std::to_string(plan_.size) + " ranks, but rank " + std::to_string(r) +
+             " as one of " + std::to_string(theirs);
     if (transport != name_of(plan_.transport))
-      fail("was started with --backend " + std::string(name_of(plan_.transport)) + ", but rank " +
-           std::to_string(r) + " with " + transport);
+      return "was started with --backend " + std::string(name_of(plan_.transport)) + ", but rank " +
+             std::to_string(r) + " with " + transport;
     if (plan_.interface.empty() && is_loopback(address) != is_loopback(local_address_))
-      fail("would listen on " + local_address_ + " and rank " + std::to_string(r) + " on " + address +
-           ", which cannot reach each other; name the network with --interface");
+      return "would listen on " + local_address_ + " and rank " + std::to_string(r) + " on " + address +
+             ", which cannot reach each other; name the network with --interface";
   }
+  return {};
+}
+
+void Meeting::compare_notes(c10d::Store& store) const {
+  const std::string reason = disagreement(store);
+  auto read_by = store.add("read", 1);
+  if (reason.empty()) return;
+  // The store goes with its host: not before the others have seen for themselves. Who waits for more ranks never does.
+  const Deadline patience = std::min(deadline_, Clock::now() + std::chrono::seconds(1));
+  for (; hosts() && read_by < plan_.size && Clock::now() < patience; read_by = store.add("read", 0))
+    std::this_thread::sleep_for(milliseconds(10));
+  fail(reason);
 }
 
 std::string Meeting::address() const {

@@ -172,11 +172,12 @@ TEST(Group, WaitsAtAStoreAsLongAsItWasTold) {
 TEST(Group, RanksOfDifferentBackEndsAreTold) {
   const int port = free_port();
   std::vector<std::function<void()>> bodies;
-  for (int r = 0; r < 2; ++r)
-    bodies.push_back([=] { r == 0 ? c10d_group(local(r, 2, port)) : gloo_group(local(r, 2, port)); });
+  for (int r = 0; r < 3; ++r)
+    bodies.push_back([=] { r < 2 ? c10d_group(local(r, 3, port)) : gloo_group(local(r, 3, port)); });
   const auto errors = run_all(bodies);
-  EXPECT_EQ(errors[0], "rank 0: was started with --backend tcp, but rank 1 with gloo");
-  EXPECT_EQ(errors[1], "rank 1: was started with --backend gloo, but rank 0 with tcp");
+  EXPECT_EQ(errors[0], "rank 0: was started with --backend tcp, but rank 2 with gloo");
+  EXPECT_EQ(errors[1], "rank 1: was started with --backend tcp, but rank 2 with gloo");
+  EXPECT_EQ(errors[2], "rank 2: was started with --backend gloo, but rank 0 with tcp");
 }
 
 // A launcher keeps its store when it starts the ranks again.

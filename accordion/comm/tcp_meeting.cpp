@@ -116,7 +116,7 @@ class Meeting {
         }
       }
       std::erase_if(callers, [](const Caller& caller) { return caller.done() || caller.gone(); });
-      if (waits[0].revents != 0) admit(listener, callers, missing + kStrangers);
+      if (missing > 0 && waits[0].revents != 0) admit(listener, callers, missing + kStrangers);
     }
   }
 
@@ -179,7 +179,11 @@ std::vector<UniqueFd> connect_ranks(int rank, int size, const std::string& addre
   UniqueFd listener;
   Secret secret = {};
   if (rank < size - 1) {
-    listener = listen_at(address, 0);
+    try {
+      listener = listen_at(address, 0);
+    } catch (const Error& error) {
+      throw Error("rank " + std::to_string(rank) + ": " + error.what());
+    }
     secret = draw_secret();
     std::ostringstream notice;
     notice << address << ' ' << port_of(listener) << std::hex << ' ' << secret[0] << ' ' << secret[1];
