@@ -97,7 +97,7 @@ FOREIGN = {
     "cmake": "--build --install --prefix",
     "pip, venv": "--no-build-isolation --system-site-packages",
     "tensorboard": "--logdir",
-    "bench/*.py": "--arm --target --turns --warm-up",
+    "bench/*.py": "--arm --target --turns --events --warm-up",
     "examples/pytorch/fashion_mnist.py": "--accordion",
 }
 

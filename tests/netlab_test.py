@@ -306,7 +306,7 @@ class Listening(NetlabTest):
                 for line in out.splitlines():
                     head, _, text = line.partition(" ")
                     addresses, ports, late, looks = json.loads(text)
-                    # Gloo alone listens so briefly that it may go unseen; the meeting place, on host 0, does not.
+                    # Ranks listen so briefly that it may go unseen; the meeting place, on host 0, does not.
                     self.assertLessEqual(set(addresses), {"01004D0A" if head == "[0]" else "02004D0A"}, "something else than 10.77.0.x was listened on")
                     self.assertEqual(f"{4711:04X}" in ports, head == "[0]")
                     self.assertNotIn(f"{4711:04X}", late, "the meeting place outlives the meeting")
