@@ -17,11 +17,18 @@ HAS_MPI = b"libmpi" in subprocess.run(["ldd", PROGRAM + "-torch"], capture_outpu
 TORCHRUN = [sys.executable, str(pathlib.Path(__file__).resolve().with_name("torchrun.py"))]
 
 
+def children(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+
+
 class Dying(ProgramTest):
     def rank_pid(self, parent, rank):
         """The process id of a rank that `parent` started."""
         for _ in range(300):
-            for pid in subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True).stdout.split():
+            for pid in children(parent):
                 try:
                     variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
                 except OSError:
@@ -84,12 +91,6 @@ class Meeting(ProgramTest):
         lines = [line.split() for table in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]]
         return {words[1].split(":")[0] for words in lines if words[3] == "0A" and f"socket:[{words[9]}]" in sockets}
 
-    def children(self, process):
-        try:
-            return pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        except OSError:
-            return []
-
     def test_a_local_run_listens_on_loopback_alone(self):
         # For some milliseconds, until its ranks are connected: it may take more than one run to see them at it.
         seen = set()
@@ -97,7 +98,7 @@ class Meeting(ProgramTest):
             process = self.start("train", *QUICK, "--workers", 3, "--out", f"run-{attempt}")
             self.addCleanup(process.kill)
             while process.poll() is None:
-                seen |= self.listening(self.children(process))
+                seen |= self.listening(children(process.pid))
             _, err = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 0, err)
             if seen:

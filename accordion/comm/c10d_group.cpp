@@ -45,13 +45,12 @@ void ignore_broken_pipes() {
 }
 
 // The one that most others can reach: not one that means another machine there, or needs the name of an interface.
-std::string best_of(std::vector<std::string> addresses) {
+const std::string& best_of(const std::vector<std::string>& addresses) {
   const auto rank = [](const std::string& address) {
     return is_loopback(address) ? 2 : is_link_local(address) ? 1 : 0;
   };
-  std::stable_sort(addresses.begin(), addresses.end(),
-                   [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
-  return addresses.at(0);
+  return *std::min_element(addresses.begin(), addresses.end(),
+                           [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
 }
 
 // An interface's, or that of this host's name if this machine has it.
@@ -60,7 +59,7 @@ std::string address_of(const std::string& interface) {
   if (!interface.empty()) {
     addresses = interface_addresses(interface);
     if (addresses.empty()) throw Error("the interface " + interface + " has no address");
-    return best_of(std::move(addresses));
+    return best_of(addresses);
   }
   std::array<char, 256> name = {};
   if (::gethostname(name.data(), name.size() - 1) == 0) {
@@ -71,7 +70,7 @@ std::string address_of(const std::string& interface) {
       // A name that means nothing.
     }
   }
-  return addresses.empty() ? "127.0.0.1" : best_of(std::move(addresses));
+  return addresses.empty() ? "127.0.0.1" : best_of(addresses);
 }
 
 const char* name_of(Transport transport) {

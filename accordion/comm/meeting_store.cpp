@@ -192,18 +192,14 @@ std::optional<std::string> MeetingStoreClient::ask(StoreOperation operation, std
                                                    std::string_view value) {
   const Deadline deadline = std::chrono::steady_clock::now() + patience_;
   const auto await = [&](short event) {
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd wait{socket_.get(), event, 0};
-    if (left.count() <= 0 ||
-        ::poll(&wait, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30))) == 0)
-      fail("does not answer");
+    pollfd wait{.fd = socket_.get(), .events = event, .revents = 0};
+    if (!poll_until(std::span(&wait, 1), deadline)) fail("does not answer");
   };
   const std::string message = with_length(store_request(operation, key, value));
   for (std::string_view rest = message; !rest.empty();) {
     await(POLLOUT);
     const ssize_t sent = ::send(socket_.get(), rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno != EAGAIN && errno != EINTR)
-      fail(std::string("cannot be reached: ") + std::strerror(errno));
+    if (sent < 0 && !may_be_tried_again()) fail(std::string("cannot be reached: ") + std::strerror(errno));
     if (sent > 0) rest.remove_prefix(static_cast<std::size_t>(sent));
   }
   std::string received;
@@ -217,8 +213,7 @@ std::optional<std::string> MeetingStoreClient::ask(StoreOperation operation, std
     await(POLLIN);
     const ssize_t got = ::recv(socket_.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
     if (got == 0) fail("has gone");
-    if (got < 0 && errno != EAGAIN && errno != EINTR)
-      fail(std::string("cannot be reached: ") + std::strerror(errno));
+    if (got < 0 && !may_be_tried_again()) fail(std::string("cannot be reached: ") + std::strerror(errno));
     if (got > 0) received.append(chunk.data(), static_cast<std::size_t>(got));
   }
 }

@@ -99,12 +99,12 @@ bool poll_until(std::span<pollfd> waits, Deadline deadline) {
   for (;;) {
     // Rounded up, so that nobody comes back before the time; and in slices, of which any fits into an int.
     const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
-    const auto slice = std::clamp(left, milliseconds(0), milliseconds(1 << 20));
+    if (left <= milliseconds(0)) return false;
+    const auto slice = std::min(left, milliseconds(1 << 20));
     const int ready = ::poll(waits.data(), waits.size(), static_cast<int>(slice.count()));
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR)
       throw Error(std::string("cannot wait for sockets: ") + std::strerror(errno));
-    if (Clock::now() >= deadline) return false;
   }
 }
 
@@ -179,7 +179,7 @@ std::string first_line_from(const std::string& host, int port, Deadline deadline
     char bytes[4096];
     if (!poll_until(std::span(&wait, 1), deadline)) break;
     const ssize_t got = ::recv(socket.get(), bytes, sizeof bytes, 0);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0 && may_be_tried_again()) continue;
     if (got <= 0) break;
     text.append(bytes, static_cast<std::size_t>(got));
   }

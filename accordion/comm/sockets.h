@@ -36,7 +36,8 @@ enum class WhereRefused { kTryAgain, kGiveUp };
 UniqueFd connect_to(const std::string& host, int port, Deadline deadline,
                     WhereRefused refused = WhereRefused::kTryAgain);
 
-// Whether any of these is ready before the deadline, whatever signals come meanwhile. Looks once if that is over.
+// Whether any of these is ready before the deadline, whatever signals come meanwhile. After it nothing is, so that whoever is always
+// ready keeps nobody beyond it.
 bool poll_until(std::span<pollfd> waits, Deadline deadline);
 
 // By errno: nothing moved because nothing can at the moment.

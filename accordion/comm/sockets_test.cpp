@@ -73,6 +73,20 @@ TEST(Sockets, NamesAHostThatDoesNotExist) {
                   .starts_with("cannot find the host \"nowhere.invalid\": "));
 }
 
+// What could be written to at any time is ready until the deadline, and not a moment later.
+TEST(Sockets, NothingIsReadyAfterTheDeadline) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  pollfd wait{.fd = ends[0], .events = POLLOUT, .revents = 0};
+  EXPECT_TRUE(poll_until(std::span(&wait, 1), steady_clock::now() + milliseconds(1000)));
+  EXPECT_FALSE(poll_until(std::span(&wait, 1), steady_clock::now() - milliseconds(1)));
+  wait.events = POLLIN;
+  const auto deadline = steady_clock::now() + milliseconds(30);
+  EXPECT_FALSE(poll_until(std::span(&wait, 1), deadline));
+  EXPECT_GE(steady_clock::now(), deadline);
+  for (const int end : ends) ::close(end);
+}
+
 TEST(Sockets, KnowsLoopbackAddresses) {
   for (const char* address : {"127.0.0.1", "127.0.1.1", "::1", "::ffff:127.0.0.1"})
     EXPECT_TRUE(is_loopback(address));
